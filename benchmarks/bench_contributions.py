@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from bench_lambda_mart import SIZE, make
 from rankwright import TreeModel
-from rankwright.models.trees.forest import Forest, Tree
+from rankwright.boosting.forest import Forest, Tree
 from timing import best_cpu_seconds, report
 
 Array = npt.NDArray[Any]

@@ -25,8 +25,8 @@ import numpy as np
 from numba import njit
 
 from bench_read_letor import kernel_alone
-from rankwright.data.letor_write import write_letor
 from rankwright.data.threads import Team
+from rankwright.io.letor_write import write_letor
 from rankwright.models.products import FASTMATH
 
 ROWS = 1 << 18

@@ -33,9 +33,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bench_lambda_mart import BINS, LEAVES, MIN_ROWS, N_FEATURES, RATE, SIZE, TRUNCATION, make
-from rankwright import LambdaMART, RankingData, StructuredSVM, evaluate, open_parts
+from rankwright import LambdaMART, RankingData, StructuredSVM, evaluate, open_partitions
 from rankwright.cli.main import main as run
-from rankwright.engines.dask import DaskWorkers
+from rankwright.cluster.dask import DaskWorkers
 
 Array = npt.NDArray[Any]
 _PATIENCE = 120.0  # seconds after which a training counts as stuck
@@ -77,10 +77,10 @@ def _xgboost() -> str:
 class Data:
     """Parts on disk: as this package maps them, and as arrays for the others."""
 
-    def __init__(self, folder: Path, n_docs: int, n_parts: int) -> None:
+    def __init__(self, folder: Path, n_docs: int, n_partitions: int) -> None:
         n_queries = n_docs // SIZE
         X, y = make(n_queries * SIZE)
-        self.bounds = np.linspace(0, n_queries, n_parts + 1).astype(int) * SIZE
+        self.bounds = np.linspace(0, n_queries, n_partitions + 1).astype(int) * SIZE
         self.arrays, self.folder = folder / "arrays", folder / "frames"
         self.arrays.mkdir()
         self.folder.mkdir()
@@ -90,9 +90,9 @@ class Data:
             np.save(self.arrays / f"y{part}.npy", y[first:last])
             qid = np.arange(first, last) // SIZE
             write_frame(self.folder / f"part-{part:04}.parquet", X[first:last], y[first:last], qid)
-        self.n_parts = n_parts
+        self.n_partitions = n_partitions
         self.parts = folder / "whole.parts"
-        if run(["convert", str(self.folder), "--by-query", str(n_parts), "-o", str(self.parts)]):
+        if run(["convert", str(self.folder), "--by-query", str(n_partitions), "-o", str(self.parts)]):
             raise SystemExit("the data could not be cut into parts")
 
     def collections(self, split: bool = False) -> tuple[Any, Any, Any]:
@@ -151,11 +151,11 @@ class Ours:
             folder = data.folder.parent / "split"
             folder.mkdir(exist_ok=True)
             for part, (first, last) in enumerate(zip(data.bounds, data.bounds[1:], strict=False)):
-                start, stop = first + 60 * (part > 0), last + 60 * (part < data.n_parts - 1)
+                start, stop = first + 60 * (part > 0), last + 60 * (part < data.n_partitions - 1)
                 rows = (str(data.arrays), data.bounds.tolist(), int(start), int(stop))
                 X, y = read_rows(*rows, "X"), read_rows(*rows, "y")
                 write_frame(folder / f"part-{part:04}.parquet", X, y, np.arange(start, stop) // SIZE)
-        parts = open_parts(folder if split else data.parts, engine=client)
+        parts = open_partitions(folder if split else data.parts, engine=client)
         settings = {"max_bins": BINS, "min_rows": MIN_ROWS, "truncation": TRUNCATION}
         ranker = LambdaMART(trees, RATE, LEAVES, **settings).fit(parts)
         return lambda X: np.asarray(ranker.predict(X))
@@ -286,8 +286,8 @@ def count_passes(data: Data) -> None:
     if not few.exists():
         few.mkdir()
         X, y = make(112 * 4)
-        for part in range(data.n_parts):
-            rows = slice(part * 448 // data.n_parts // 4 * 4, (part + 1) * 448 // data.n_parts // 4 * 4)
+        for part in range(data.n_partitions):
+            rows = slice(part * 448 // data.n_partitions // 4 * 4, (part + 1) * 448 // data.n_partitions // 4 * 4)
             write_frame(
                 few / f"part-{part:04}.parquet", X[rows], y[rows] + np.arange(448)[rows] % 2, np.arange(448)[rows] // 4
             )
@@ -296,7 +296,7 @@ def count_passes(data: Data) -> None:
         started, client = cluster(n)
         try:
             engine = Counted(client)
-            parts = open_parts(data.parts, engine=engine)
+            parts = open_partitions(data.parts, engine=engine)
             StructuredSVM("map", max_passes=1).fit(parts)
             engine.sent = engine.received = 0
             began = time.perf_counter()
@@ -304,8 +304,8 @@ def count_passes(data: Data) -> None:
             seconds = time.perf_counter() - began
             coefs.append(ranker.coef_)
             per_pass = _pass_bytes(engine, parts)
-            over = min(_pass_seconds(open_parts(few, engine=engine)) for _ in range(3))
-            over -= min(_pass_seconds(open_parts(few)) for _ in range(3))
+            over = min(_pass_seconds(open_partitions(few, engine=engine)) for _ in range(3))
+            over -= min(_pass_seconds(open_partitions(few)) for _ in range(3))
             print(f"{n:8}{seconds:9.2f}{ranker.n_passes_:8}{per_pass / 1e3:11.0f}{1e3 * over:18.1f}", flush=True)
         finally:
             client.close()

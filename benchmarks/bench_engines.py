@@ -1,4 +1,4 @@
-"""What an engine adds to a call: a crew is asked for something that costs nothing, by every engine.
+"""What an engine adds to a call: a actors is asked for something that costs nothing, by every engine.
 
 For 2 and 4 workers and three sizes of messages (bytes to each worker, and back from each): the least and the median
 time of a pass, one message to every worker and all answers, and what it costs the driver. Claim: with Dask at most
@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.engines.choice import engine_of
-from rankwright.engines.fleet import Fleet
+from rankwright.cluster.cluster import Cluster
+from rankwright.cluster.open import engine_of
 
 Array = npt.NDArray[Any]
 SIZES = (8, 75_000, 1_000_000)
@@ -45,19 +45,19 @@ class Echo:
         return given
 
 
-def passes(fleet: Fleet, size: int, n: int) -> tuple[Array, float]:
+def passes(cluster: Cluster, size: int, n: int) -> tuple[Array, float]:
     """Seconds of each of ``n`` passes, and the mean CPU seconds of this process."""
-    crew = fleet.make(importlib.import_module("bench_engines").Echo)  # by a name that workers find, too
+    actors = cluster.make(importlib.import_module("bench_engines").Echo)  # by a name that workers find, too
     given, seconds = np.zeros(size // 8), []
     for _ in range(WARM):
-        crew.ask("same", given)
+        actors.ask("same", given)
     used = time.process_time()
     for _ in range(n):
         start = time.perf_counter()
-        crew.ask("same", given)
+        actors.ask("same", given)
         seconds.append(time.perf_counter() - start)
     used = time.process_time() - used
-    crew.close()
+    actors.close()
     return np.array(seconds), used / n
 
 
@@ -73,15 +73,15 @@ def main() -> None:
     for n in options.workers:
         for name in ("local", f"processes:{n}", f"dask://local:{n}"):
             nothing = importlib.import_module("bench_engines").Nothing()
-            fleet = Fleet(engine_of(name), [nothing] * n, [1] * n)
+            cluster = Cluster(engine_of(name), [nothing] * n, [1] * n)
             for size in SIZES:
-                seconds, used = passes(fleet, size, options.passes)
+                seconds, used = passes(cluster, size, options.passes)
                 travels = 0 if name == "local" else 2 * n * size / 1000
                 times = 1e3 * seconds.min(), 1e3 * float(np.median(seconds)), 1e3 * used
                 print(f"{name:<16}{size:>16,}{travels:>16,.0f}" + "".join(f"{value:>16.2f}" for value in times))
                 if size <= MOST_BYTES and name.startswith("dask"):
                     kept &= bool(seconds.min() <= CLAIM)
-            fleet.close()
+            cluster.close()
     print(f"claim, at most {1e3 * CLAIM:.0f} ms a pass with Dask: {'holds' if kept else 'DOES NOT HOLD'} (least times)")
     raise SystemExit(0 if kept else 1)
 

@@ -32,7 +32,7 @@ from sklearn.datasets import load_svmlight_file
 from sklearn.svm import LinearSVC
 
 from rankwright import LambdaMART, LambdaRank, RankingSVM, StructuredSVM, evaluate, read_letor
-from rankwright.data.figures import look, new_figure, write_figure
+from rankwright.data.display import look, new_figure, write_figure
 
 Array = npt.NDArray[Any]
 TREES, LEAVES, EPOCHS = 20, 31, 5

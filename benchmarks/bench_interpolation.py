@@ -21,9 +21,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize
 
+from rankwright.committee.direction_set import direction_set_search
+from rankwright.committee.lines import MeasureOnLines
 from rankwright.measures import parse_measure
-from rankwright.objectives.lines import MeasureOnLines
-from rankwright.solvers.direction_set import direction_set_search
 
 Array = npt.NDArray[Any]
 # Components, queries, documents per query, strength of the noise the components share, long tails.

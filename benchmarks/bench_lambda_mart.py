@@ -75,13 +75,13 @@ class Ours:
 
     def bin(self, X: Array, y: Array) -> Any:
         """Bin all features."""
-        from rankwright.models.trees.binning import bin_features
+        from rankwright.boosting.binning import bin_features
 
         return bin_features(X, BINS, threads=self.threads)
 
     def fit(self, X: Array, y: Array) -> Any:
         """Train."""
-        from rankwright.rankers.lambda_mart import LambdaMART
+        from rankwright.boosting.lambda_mart import LambdaMART
 
         ranker = LambdaMART(
             self.n_trees, RATE, LEAVES, max_bins=BINS, min_rows=MIN_ROWS, truncation=TRUNCATION, n_jobs=self.threads
@@ -213,9 +213,10 @@ def compare_data_sets(n_docs: int, n_held_out: int, n_trees: int, n_sets: int) -
 @contextmanager
 def watched(spent: dict[str, float]) -> Iterator[None]:
     """Add up the seconds spent in each part of training."""
-    from rankwright.models.trees import binning, grow, local_histograms
-    from rankwright.objectives import content_order, lambdas
-    from rankwright.solvers import tree_learner
+    from rankwright.boosting import binning, grow, lambdas
+    from rankwright.boosting import learner as tree_learner
+    from rankwright.boosting import local as local_histograms
+    from rankwright.data import content_order
 
     places = [
         (binning, "bin_features", "binning"),
@@ -248,7 +249,7 @@ def watched(spent: dict[str, float]) -> Iterator[None]:
             setattr(where, name, function)
 
 
-def show_parts(X: Array, y: Array, n_trees: int) -> None:
+def show_partitions(X: Array, y: Array, n_trees: int) -> None:
     """Print where training with one thread spends its time."""
     spent: dict[str, float] = defaultdict(float)
     with watched(spent):
@@ -350,7 +351,7 @@ def main() -> None:
     print(f"{min(SMALL, n_docs):,} documents, {args.trees} trees:")
     sides = (Ours(1, args.trees), Theirs(1, args.trees))
     compare_quality({side.name: side.fit(X[:SMALL], y[:SMALL]) for side in sides}, held_out)
-    show_parts(X, y, args.trees)
+    show_partitions(X, y, args.trees)
     print(f"system load after: {os.getloadavg()[0]:.1f}")
 
 

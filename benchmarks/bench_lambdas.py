@@ -10,9 +10,9 @@ import argparse
 
 import numpy as np
 
+from rankwright.boosting.lambdas import Lambdas
 from rankwright.measures import Measure
 from rankwright.measures.base import REGISTRY
-from rankwright.objectives.lambdas import Lambdas
 from timing import best_cpu_seconds
 
 TARGET = 40.0

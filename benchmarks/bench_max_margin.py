@@ -23,7 +23,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from rankwright import RankingData, RankingSVM, StructuredSVM
-from rankwright.objectives.structured import StructuredHinge
+from rankwright.maxmargin.hinge import StructuredHinge
 
 
 def best_seconds(function: Callable[[], Any], repeat: int = 5) -> float:

@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 
 from rankwright import InputError, RankingData, evaluate, read_data
-from rankwright.data.folder import load_folder, save_folder
+from rankwright.io.folder import load_folder, save_folder
 from rankwright.training.methods import METHODS, parse_method
 
 N_FEATURES, SIZE, BARE = 136, 100, 50

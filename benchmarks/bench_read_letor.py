@@ -34,9 +34,9 @@ import scipy
 import sklearn
 from sklearn.datasets import load_svmlight_file
 
-from rankwright.data.letor import read_letor, read_letor_labels
-from rankwright.data.letor_kernel import LineParser
-from rankwright.data.letor_write import write_letor
+from rankwright.io.letor import read_letor, read_letor_labels
+from rankwright.io.letor_kernel import LineParser
+from rankwright.io.letor_write import write_letor
 
 N_FEATURES = 136
 DOCS_PER_QUERY = 120

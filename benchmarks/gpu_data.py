@@ -1,4 +1,4 @@
-"""What the parts of `bench_gpu` share: data drawn on the card, the card's limits, timing.
+"""What the parts of `bench_gpu` share: data drawn on the device, the device's limits, timing.
 
 3.84 million documents × 136 float32 (2.1 GB) in 31,531 queries of 5 to 1,251, distributed as in `bench_lambda_mart`.
 """
@@ -22,7 +22,7 @@ from numba.cuda.random import (
 
 from bench_lambda_mart import HIDDEN, N_FEATURES
 from rankwright import RankingData, evaluate
-from rankwright.gpu import card
+from rankwright.gpu import device as device
 
 __all__ = ["DOCS", "QUERIES", "Limits", "limits_of", "make", "mark", "measured", "of_scores", "regrouped", "timed"]
 
@@ -33,7 +33,7 @@ LANES, DOUBLES = 32, 64  # additions in shared memory and operations in float64,
 
 @dataclass(frozen=True)
 class Limits:
-    """What the card can do in a second: bytes moved, additions in shared memory, operations in float64."""
+    """What the device can do in a second: bytes moved, additions in shared memory, operations in float64."""
 
     bytes: float
     adds: float
@@ -42,16 +42,16 @@ class Limits:
 
 def limits_of() -> Limits:
     """Bandwidth of a copy, and rates from the clock."""
-    clocks = 1e3 * cuda.get_current_device().CLOCK_RATE * card.multiprocessors()
+    clocks = 1e3 * cuda.get_current_device().CLOCK_RATE * device.multiprocessors()
     one, other = (cuda.device_array(1 << 30, np.float32) for _ in range(2))
     bandwidth = 2 * one.nbytes / timed(lambda: other.copy_to_device(one), 10, times=10)
     return Limits(bandwidth, LANES * clocks, DOUBLES * clocks)
 
 
 def timed(function: Callable[[], Any], repeat: int, times: int = 1) -> float:
-    """Seconds on the card, the median of several; each of ``times`` calls in a row.
+    """Seconds on the device, the median of several; each of ``times`` calls in a row.
 
-    The card waits for the first launch from Python, which is counted; further ones are made while it works.
+    The device waits for the first launch from Python, which is counted; further ones are made while it works.
     """
     function()
     found = []
@@ -104,7 +104,7 @@ def _draw(states: Any, X: Any, good: Any) -> None:
 
 
 def make(n_queries: int, seed: int = 0) -> RankingData:
-    """The distribution of `bench_lambda_mart`, drawn on the card, with queries of different sizes."""
+    """The distribution of `bench_lambda_mart`, drawn on the device, with queries of different sizes."""
     sizes = sizes_of(n_queries, n_queries * DOCS // QUERIES)
     n_docs = int(sizes.sum())
     X, good = cuda.device_array((n_docs, N_FEATURES), np.float32), cuda.device_array(n_docs, np.float32)

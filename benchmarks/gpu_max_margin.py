@@ -15,9 +15,10 @@ from sklearn.base import clone
 
 from gpu_data import Limits, mark, measured, regrouped, timed
 from rankwright import RankingData, RankingSVM, StructuredSVM
-from rankwright.gpu import card, training
-from rankwright.rankers.problem import Problem
-from rankwright.rankers.ramp_problem import RAMP
+from rankwright.gpu import device as device
+from rankwright.gpu import training
+from rankwright.maxmargin.problem import Problem
+from rankwright.maxmargin.ramp import RAMP
 
 __all__ = ["measure_fits", "measure_limited", "measure_long_queries", "measure_scoring", "measure_upload"]
 
@@ -38,22 +39,22 @@ LONG, N_LONG = 100_000, 38  # documents, queries
 
 
 def measure_upload(X: Array) -> None:
-    """The way to the card."""
-    card.upload(X[:100_000])
+    """The way to the device."""
+    device.upload(X[:100_000])
     for _ in range(2):
-        seconds, _ = measured(lambda: (card.upload(X), cuda.synchronize()))
+        seconds, _ = measured(lambda: (device.upload(X), cuda.synchronize()))
         print(f"upload: {seconds:.3f} s, {X.nbytes / seconds / 1e9:.1f} GB/s")
 
 
 def measure_scoring(X: Array, limits: Limits, repeat: int) -> None:
-    """Linear scores of all rows, once they are on the card."""
+    """Linear scores of all rows, once they are on the device."""
     from rankwright.gpu import products
 
     rng, floor = np.random.default_rng(0), X.nbytes / limits.bytes
-    there, weights = card.upload(X), card.upload(rng.standard_normal((X.shape[1],)))
+    there, weights = device.upload(X), device.upload(rng.standard_normal((X.shape[1],)))
     scores = cuda.device_array(len(X), np.float64)
     for name, order in (("in order", np.arange(len(X))), ("shuffled", rng.permutation(len(X)))):
-        launch = partial(products.launch_scores, 0, there, card.upload(order), weights, scores)
+        launch = partial(products.launch_scores, 0, there, device.upload(order), weights, scores)
         seconds = timed(launch, 3 * repeat, times=10)
         share = floor / seconds
         times = f"{seconds * 1e3:.3f} ms, floor {floor * 1e3:.3f} ms"
@@ -61,13 +62,13 @@ def measure_scoring(X: Array, limits: Limits, repeat: int) -> None:
 
 
 def forget(data: RankingData, *, features: bool) -> None:
-    """Drop what earlier trainings kept with the data, and the features on the card."""
-    for name in ("_statistics", "_has_both", *(["_on_card"] if features else [])):
+    """Drop what earlier trainings kept with the data, and the features on the device."""
+    for name in ("_statistics", "_has_both", *(["_on_device"] if features else [])):
         vars(data).pop(name, None)
 
 
 def measure_fits(data: RankingData, limits: Limits, args: Any) -> None:
-    """Train on the card, the first time with features that are still to be uploaded; then on the CPU."""
+    """Train on the device, the first time with features that are still to be uploaded; then on the CPU."""
     for name, make_ranker in FITS.items():
         make_ranker(device="cuda").fit_data(data.select(np.arange(min(200, data.n_queries))))
         rows = []
@@ -106,7 +107,7 @@ def beside_the_cpu(make_ranker: Any, data: RankingData, threads: int, ranker: An
 
 
 def measure_long_queries(data: RankingData, threads: int) -> None:
-    """Queries of 100,000 documents: a training on both, and what both compute for the weights of the card's."""
+    """Queries of 100,000 documents: a training on both, and what both compute for the weights of the device's."""
     few = regrouped(data, LONG, N_LONG)
     print(f"{few.n_queries} queries of {few.sizes[0]:,} documents:")
     for name, make_ranker in LONG_FITS.items():
@@ -155,19 +156,19 @@ def tell_objectives(here: Any, there: Any, data: RankingData) -> None:
 
 @contextmanager
 def room_for(size: int) -> Iterator[None]:
-    """As if the card had so many bytes free."""
-    plain = card.free_bytes
-    card.free_bytes = training.free_bytes = lambda: min(plain(), size)  # type: ignore[attr-defined]
+    """As if the device had so many bytes free."""
+    plain = device.free_bytes
+    device.free_bytes = training.free_bytes = lambda: min(plain(), size)  # type: ignore[attr-defined]
     try:
         yield
     finally:
-        card.free_bytes = training.free_bytes = plain  # type: ignore[attr-defined]
+        device.free_bytes = training.free_bytes = plain  # type: ignore[attr-defined]
 
 
 def measure_limited(data: RankingData, threads: int) -> None:
-    """Features of which a quarter may stay on the card: the others travel twice a pass."""
+    """Features of which a quarter may stay on the device: the others travel twice a pass."""
     found = []
-    for room in (card.free_bytes(), data.X.nbytes // 4):
+    for room in (device.free_bytes(), data.X.nbytes // 4):
         forget(data, features=True)
         ranker = FITS["MAP"](device="cuda", n_jobs=threads)
         with room_for(room):

@@ -18,7 +18,7 @@ from bench_lambda_mart import BINS, LEAVES, MIN_ROWS, N_FEATURES, RATE, TRUNCATI
 from gpu_data import Limits, mark, measured, of_scores, timed
 from gpu_max_margin import room_for
 from rankwright import AutoRanker, LambdaMART, RankingData
-from rankwright.gpu import card
+from rankwright.gpu import device as device
 
 __all__ = ["measure_auto", "measure_kinds", "measure_limited_trees", "measure_trees"]
 
@@ -86,18 +86,18 @@ def pairs_of(sizes: Array) -> float:
 
 def parts_of_a_tree(ranker: Any, data: RankingData, limits: Limits) -> None:
     """Binning and gradients apart."""
-    from rankwright.gpu.lambdas import CardLambdas
+    from rankwright.boosting.binning import bin_features
+    from rankwright.gpu.lambdas import DeviceLambdas
     from rankwright.gpu.trees.bins import bins_like
     from rankwright.measures import parse_measure
-    from rankwright.models.trees.binning import bin_features
 
     ends = bin_features(data.X[:PART], BINS).ends
     seconds = min(measured(lambda: (bins_like(ends, data.X), cuda.synchronize()))[0] for _ in range(3))
-    print(f"upload and bins: {seconds:.3f} s; {data.X.nbytes / 1e9:.2f} GB to the card")
+    print(f"upload and bins: {seconds:.3f} s; {data.X.nbytes / 1e9:.2f} GB to the device")
     for name in ("ndcg", "map", "err"):
         labels = data.labels if name != "map" else (data.labels > 1) * 1.0
         measure = parse_measure(name).resolve("letor")
-        lambdas = CardLambdas(labels, data.indptr, measure, TRUNCATION, 16, nearness=0.03, normalize=True)
+        lambdas = DeviceLambdas(labels, data.indptr, measure, TRUNCATION, 16, nearness=0.03, normalize=True)
         scores = cuda.to_device(np.random.default_rng(0).normal(size=data.n_docs))
         seconds = timed(partial(lambdas.evaluate, scores), 9)
         floor = pairs_of(data.sizes) * OPERATIONS / limits.doubles
@@ -105,11 +105,11 @@ def parts_of_a_tree(ranker: Any, data: RankingData, limits: Limits) -> None:
 
 
 def scoring(ranker: Any, X: Array, limits: Limits, threads: int) -> None:
-    """All rows by all trees, once they are on the card."""
-    from rankwright.gpu.trees.scores import CardForest
+    """All rows by all trees, once they are on the device."""
+    from rankwright.gpu.scoring import DeviceForest
 
-    forest, rows = CardForest(ranker.model_.forest, X.dtype), card.upload(X)
-    scores = card.zeros(len(X), np.float64)
+    forest, rows = DeviceForest(ranker.model_.forest, X.dtype), device.upload(X)
+    scores = device.zeros(len(X), np.float64)
     seconds = timed(lambda: forest.add(rows, scores), 9)
     steps = ranker.model_.forest
     mean = float(steps.count[steps.feature >= 0].sum() / steps.count[steps.roots].mean())  # splits on the way of a row
@@ -119,7 +119,7 @@ def scoring(ranker: Any, X: Array, limits: Limits, threads: int) -> None:
     )
     few = X[: 1 << 17]
     cpu, expected = measured(lambda: ranker.model_.score(few))
-    same = np.array_equal(expected, CardForest(ranker.model_.forest, X.dtype).score(few))
+    same = np.array_equal(expected, DeviceForest(ranker.model_.forest, X.dtype).score(few))
     print(f"    CPU, one thread: {cpu * len(X) / len(few):.1f} s; same bits: {same}")
 
 
@@ -206,11 +206,11 @@ def measure_auto(data: RankingData, other: RankingData, threads: int) -> None:
 
 
 def measure_limited_trees(data: RankingData, other: RankingData, threads: int) -> None:
-    """Trees over data of which a quarter of the bins may stay on the card, and over all of it in the same way."""
+    """Trees over data of which a quarter of the bins may stay on the device, and over all of it in the same way."""
     size = -(-data.n_features // 16) * 16 * data.n_docs
     over_parts(data.select(np.arange(50)), threads)
     for name, room in (("all bins", None), ("a quarter of the bins", size // 4)):
-        with room_for(card.free_bytes() if room is None else room):
+        with room_for(device.free_bytes() if room is None else room):
             took, ranker = fitted("cuda", data, threads, 5) if room else over_parts(data, threads)
         each = ranker.path_[-1].seconds / 5
         print(f"5 trees over parts, room for {name}: {each:.2f} s a tree, {took:.1f} s in all;", end=" ")

@@ -31,11 +31,11 @@ import numpy as np
 
 from rankwright import Index, InputError, load_model, read_data
 from rankwright.cli.main import main as rankwright
-from rankwright.data.container import Container
 from rankwright.data.dataset import RankingData
-from rankwright.data.folder import FOLDER
-from rankwright.data.letor_write import write_letor
-from rankwright.data.trec import read_run
+from rankwright.io.container import Container
+from rankwright.io.folder import FOLDER
+from rankwright.io.letor_write import write_letor
+from rankwright.io.trec import read_run
 
 TRIALS = """
 [experiment]

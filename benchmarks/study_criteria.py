@@ -30,11 +30,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankwright import Evaluation, RankingData, StructuredSVM, evaluate, parse_measure
 from rankwright.evaluation.significance import corrected, p_value
+from rankwright.maxmargin.cost import DEFAULT_GRID
+from rankwright.maxmargin.problem import Target
 from rankwright.measures.forms import Oracle
 from rankwright.measures.oracles.common import BINS, WORK, sort_descending
 from rankwright.measures.oracles.position_windows import assignment
-from rankwright.rankers.max_margin import DEFAULT_GRID
-from rankwright.rankers.problem import Target
 from study_data import Fold, all_folds, marked, p_text, pooled, run_study, short, signed, table
 from timing import best_cpu_seconds
 

@@ -21,11 +21,11 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright import LambdaMART, RankingData, RankingSVM, TreeModel
+from rankwright.boosting.float32 import rounded_down
 from rankwright.exporting import verify as verifying
 from rankwright.exporting.ensemble import Ensemble, ensemble_of
 from rankwright.exporting.target import ExportTarget, Options, Scorer
 from rankwright.exporting.targets import TARGETS
-from rankwright.models.trees.float32 import rounded_down
 
 Array = npt.NDArray[Any]
 ROWS, FEATURES, MISSING, TRIED, ON_THRESHOLDS = 5_000, 136, 0.03, 10_000, 4_000

@@ -12,16 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from rankwright import (
-    LambdaBoost,
-    LambdaMART,
-    LambdaRank,
-    McRank,
-    RankingSVM,
-    RankNet,
-    compare,
-    evaluate,
-)
+from rankwright import LambdaBoost, LambdaMART, LambdaRank, McRank, RankingSVM, RankNet, compare, evaluate
 from study_data import marked, mq2008_folds, ohsumed_folds, p_text, pooled, run_study, table
 
 MEASURES = ("nDCG@1", "nDCG@3", "nDCG@10", "AP")

@@ -20,8 +20,9 @@ import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
 from rankwright import Evaluation, QueryScaler, RankingData, compare, evaluate
-from rankwright.rankers.max_margin import DEFAULT_GRID, StructuredSVM
-from rankwright.rankers.ranking_svm import RankingSVM
+from rankwright.maxmargin.cost import DEFAULT_GRID
+from rankwright.maxmargin.ranking_svm import RankingSVM
+from rankwright.maxmargin.structured_svm import StructuredSVM
 from study_data import Fold, mq2008_folds, ohsumed_folds, pooled, run_study, table
 
 Array = npt.NDArray[Any]

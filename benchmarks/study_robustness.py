@@ -22,8 +22,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from rankwright import RankingData
-from rankwright.rankers.max_margin import StructuredSVM
-from rankwright.rankers.ranking_svm import RankingSVM
+from rankwright.maxmargin.ranking_svm import RankingSVM
+from rankwright.maxmargin.structured_svm import StructuredSVM
 from study_data import joined_tests, mq2008_folds, mq2008_parts, ohsumed_folds, read, run_study, table, trec_covid
 
 LOSSES = ("map", "ndcg@10", "ndcg", "auc", "mrr@10", "pairs")

@@ -22,7 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankwright import Comparison, Evaluation, RankingData, RankingSVM, compare, evaluate, rank_pair_weights
 from rankwright.evaluation.significance import corrected, p_value
-from rankwright.rankers.pair_weights import query_pair_weights
+from rankwright.maxmargin.losses import query_pair_weights
 from study_data import Fold, all_folds, joined_tests, marked, p_text, pooled, run_study, short, signed, table
 
 Array = npt.NDArray[Any]

@@ -5,10 +5,10 @@ from itertools import pairwise
 
 import numpy as np
 
+from rankwright.cluster.cluster import Fleet, HostLost
+from rankwright.cluster.dataset import gather_partitions
+from rankwright.cluster.worker import Host
 from rankwright.data.dataset import RankingData
-from rankwright.engines.features import gather_parts
-from rankwright.engines.fleet import Fleet, HostLost
-from rankwright.engines.host import Host
 
 
 class Held:
@@ -67,12 +67,12 @@ def made_up(n_queries=24, n_docs=12, n_features=6, seed=0, dtype=np.float64):
     return RankingData.from_arrays(X, labels, qid)
 
 
-def cut(data, n_parts):
+def cut(data, n_partitions):
     """Parts of a data set, of unequal numbers of queries."""
-    bounds = np.unique(np.linspace(0, 1, n_parts + 1) ** 1.3 * data.n_queries).astype(int)
+    bounds = np.unique(np.linspace(0, 1, n_partitions + 1) ** 1.3 * data.n_queries).astype(int)
     return [data.select(np.arange(first, last)) for first, last in pairwise(bounds)]
 
 
 def in_parts(parts, transport):
     fleet = Fleet(transport, [Held(part) for part in parts], [part.n_docs for part in parts])
-    return gather_parts(fleet)
+    return gather_partitions(fleet)

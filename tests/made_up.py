@@ -18,8 +18,9 @@ import numpy as np
 from made_up_clicks import write_log
 from rankwright import load_model, read_data, to_frame
 from rankwright.cli.main import main
-from rankwright.data.trec import TrecTable, write_qrels, write_run
+from rankwright.data.trec_table import TrecTable
 from rankwright.datasets import Collection
+from rankwright.io.trec import write_qrels, write_run
 from rankwright.judging.records import Action, JudgeFile, JudgeState, read_actions, update_qrels
 
 THINGS = 40

@@ -15,7 +15,7 @@ from rankwright import caching
 # Then even root obeys permissions: the right to pass them over is given up before the program starts.
 OBEYING = "import ctypes, os, sys; ctypes.CDLL(None).prctl(24, 1, 0, 0, 0); os.execv(sys.executable, sys.argv[1:])"
 UNSET = ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "MPLCONFIGDIR")
-DECORATES = "import rankwright.data.letor_kernel"
+DECORATES = "import rankwright.io.letor_kernel"
 ASKS = "from rankwright.cli.main import main; raise SystemExit(main(['--version']))"
 
 
@@ -57,7 +57,7 @@ def test_a_read_only_package_and_home_are_enough(locked, tmp_path):
 
 
 def test_plots_are_drawn_without_a_word_about_folders(locked, tmp_path):
-    code = "import rankwright; from rankwright.data.figures import new_figure; import io; "
+    code = "import rankwright; from rankwright.data.display import new_figure; import io; "
     done = started(locked, tmp_path, code + "new_figure(1.0).savefig(io.BytesIO())")
     said = [line for line in done.stderr.splitlines() if "building the font cache" not in line]  # if it takes long
     assert (done.returncode, said) == (0, [])
@@ -68,7 +68,9 @@ def test_plots_are_drawn_without_a_word_about_folders(locked, tmp_path):
 def test_no_place_at_all_is_enough(locked):
     # and then one line says so, if anything that is compiled was used
     nowhere = f"import tempfile; tempfile.tempdir = {str(locked / 'home')!r}; "
-    works = "from rankwright.solvers.algebra import dot; import numpy as np; assert dot(np.ones(3), np.ones(3)) == 3; "
+    works = (
+        "from rankwright.maxmargin.smoothed import dot; import numpy as np; assert dot(np.ones(3), np.ones(3)) == 3; "
+    )
     done = started(locked, locked / "home", nowhere + works + ASKS)
     assert (done.returncode, done.stderr.count("\n")) == (0, 1), done.stderr
     assert "note: compiled code is not kept (no folder for it can be written)" in done.stderr

@@ -18,7 +18,7 @@ import pytest
 import rankwright
 from made_up import MadeUp, small_collection
 from rankwright.cli.main import cli, main
-from rankwright.engines.processes import Processes
+from rankwright.cluster.processes import Processes
 from rankwright.experiments.checks import check_text
 from rankwright.measures import REGISTRY
 from shown import DOCS, FILES, LANGUAGES, PAGES, ROOT, languages, name_of, shown, text_of
@@ -149,8 +149,8 @@ FEW = {"n_trees": 30, "n_rounds": 30, "epochs": 20, "patience": 5}  # defaults o
 
 def small(patch):
     """Use a small demo collection and few rounds, run experiments and clusters here, and skip plotting."""
-    patch.setattr("rankwright.engines.dask.connect", lambda address: Processes(1))
-    patch.setattr("rankwright.engines.dask.local_cluster", lambda n: Processes(1))
+    patch.setattr("rankwright.cluster.dask.connect", lambda address: Processes(1))
+    patch.setattr("rankwright.cluster.dask.local_cluster", lambda n: Processes(1))
     patch.setattr("rankwright.datasets.python_docs", lambda **_: small_collection())
     patch.setattr("rankwright.experiments.running.cores", lambda: 1)
     patch.setattr("matplotlib.figure.Figure.savefig", lambda figure, target, **_: save_nothing(target))

@@ -20,8 +20,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-__all__ = ["INNER", "VARIABLE", "cache_refused", "is_compiled", "keeps_code", "provide_cache", "temporary_cache"]
-
 VARIABLE = "NUMBA_CACHE_DIR"
 _PREFIX = "rankwright-compiled-"
 _DISPATCHER = "numba.core.dispatcher"

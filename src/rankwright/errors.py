@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["InputError", "InputWarning", "shown"]
+__all__ = ["InputError", "InputWarning"]
 
 
 class InputError(ValueError):

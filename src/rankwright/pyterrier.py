@@ -31,26 +31,14 @@ except ImportError:
         "rankwright.pyterrier needs PyTerrier; install it with: pip install 'rankwright[pyterrier]'"
     ) from None
 
-__all__ = ["Features", "Rerank", "Search"]
-
 
 class Search(pt.Transformer):
     """Search an index: queries in, ranked documents out.
 
-    Parameters
-    ----------
-    index : Index or path
-        A Rankwright index.
-    function : str, default="bm25"
-        The retrieval function, for example ``"dirichlet(mu=500)"``.
-    num_results : int, default=1000
-        Most documents for a query.
-    analyzer, field : str, optional
-        The view of the index, as for :func:`rankwright.search`.
-    model : model or path, optional
-        Search with a learned model instead, see :class:`rankwright.LearnedSearch`.
-    n_jobs : int, optional
-        Number of threads, -1 for all cores; does not affect the results.
+    `index`: a Rankwright index. `function`: the retrieval function, for example ``"dirichlet(mu=500)"``. `num_results`:
+    most documents for a query. `analyzer`, `field`: the view of the index, as for :func:`rankwright.search`. `model`:
+    search with a learned model instead, see :class:`rankwright.LearnedSearch`. `n_jobs`: number of threads, -1 for all
+    cores; does not affect the results.
 
     Examples
     --------
@@ -91,18 +79,9 @@ class Search(pt.Transformer):
 class Features(pt.Transformer):
     """Compute features of documents for queries: adds the column ``features``.
 
-    Parameters
-    ----------
-    index : Index or path
-        A Rankwright index that has the documents.
-    features : sequence of str, optional
-        Names of features, as `rankwright features` has them; by default the 15 base functions, see
-        :func:`rankwright.feature_set`.
-
-    Attributes
-    ----------
-    names : tuple of str
-        The features in the order of the column.
+    `index`: a Rankwright index that has the documents. `features`: names of features, as `rankwright features` has
+    them; by default the 15 base functions, see :func:`rankwright.feature_set`. `names`: the features in the order of
+    the column.
 
     Examples
     --------
@@ -145,12 +124,8 @@ class Features(pt.Transformer):
 class Rerank(pt.Transformer):
     """Score documents with a Rankwright model and rank them by it.
 
-    Parameters
-    ----------
-    model : model, fitted ranker or path
-        What gives the scores; an imported model works too.
-    index : Index or path, optional
-        Computes the model's features by name. Without it, the column ``features`` has them in the model's order.
+    `model`: what gives the scores; an imported model works too. `index`: computes the model's features by name. Without
+    it, the column ``features`` has them in the model's order.
 
     Examples
     --------

@@ -8,8 +8,7 @@ from rankwright import InputError, LambdaBoost, LambdaMART, RankingSVM, evaluate
 from rankwright.adaptation.robustness import learning_curve
 from rankwright.adaptation.ways import METHODS, Adaptation, adapt
 from rankwright.models.linear import LinearModel
-from rankwright.rankers.cross_validation import cross_validate
-from rankwright.rankers.folds import Folds
+from rankwright.rankers.cross_validation import Folds, cross_validate
 
 NAMES = ("a", "b", "c", "d")
 TRAIN, RICH_DATA, TEST = domain(NEW, 16, 1), domain(RICH, 30, 0), domain(NEW, 40, 3)

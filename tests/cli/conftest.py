@@ -7,7 +7,7 @@ from tests.cli.training_files import made
 
 from rankwright.cli import adapt, train, training
 from rankwright.cli.ahead import Ahead
-from rankwright.data.letor_write import write_letor
+from rankwright.io.letor_write import write_letor
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Compiling ahead: rehearsals compile what trainings need, and workers never get in the way."""
+"""Compiling ahead: warmups compile what trainings need, and workers never get in the way."""
 
 import json
 import os
@@ -14,9 +14,9 @@ import pytest
 import rankwright
 from rankwright.cli import ahead
 from rankwright.data.dataset import RankingData
-from rankwright.training import rehearsal
+from rankwright.training import warmup as warmup
 from rankwright.training.methods import NAMES
-from rankwright.training.rehearsal import Rehearsal, few_documents, form_of, rehearsals
+from rankwright.training.warmup import Warmup, few_documents, form_of, warmups
 
 POSIX = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="children are found in /proc")
 SOURCES = str(Path(rankwright.__file__).parents[1])
@@ -24,7 +24,7 @@ SOURCES = str(Path(rankwright.__file__).parents[1])
 COVERED = """
 import gc, json, sys
 from numba.core.dispatcher import Dispatcher
-from rankwright.training.rehearsal import few_documents, rehearsals
+from rankwright.training.warmup import few_documents, warmups
 from rankwright.training.train import train
 
 def known():
@@ -32,7 +32,7 @@ def known():
     return {(one.py_func.__module__, one.py_func.__name__, str(types)) for one in kernels for types in one.signatures}
 
 method, form, skipped, settings = json.loads(sys.argv[1])
-for part in rehearsals(method):
+for part in warmups(method):
     if part.name != skipped:
         part.run(few_documents(form))
 before = known()
@@ -43,7 +43,7 @@ print(json.dumps(sorted(known() - before)))
 
 
 def left_to_training(method, form="dense-float32", skipped=None, **settings):
-    """Functions of the package that a training compiles, or loads, after the rehearsals."""
+    """Functions of the package that a training compiles, or loads, after the warmups."""
     given = json.dumps([method, form, skipped, settings])
     done = subprocess.run([sys.executable, "-c", COVERED, given], capture_output=True, text=True, check=True)
     found = {tuple(one[:2]) for one in json.loads(done.stdout)}
@@ -66,12 +66,12 @@ def test_nothing_but_the_order_of_the_data_is_left_to_training(method, form, set
 
 
 def test_a_part_that_is_not_rehearsed_is_left_to_training():
-    assert "rankwright.solvers.smoothed.minimise" in left_to_training("svm-map", skipped="planes")
+    assert "rankwright.maxmargin.smoothed.minimise" in left_to_training("svm-map", skipped="planes")
 
 
 @pytest.mark.parametrize("method", NAMES)
 def test_the_kernel_of_every_part_exists_and_is_cached(method):
-    parts = rehearsals(method)
+    parts = warmups(method)
     assert len({part.name for part in parts}) == len(parts)
     for part in parts:
         assert part.is_compiled() in (True, False)  # AttributeError if it was renamed
@@ -89,9 +89,9 @@ class Parts:
 
     def __init__(self, monkeypatch, *, compiled=False):
         self.ran = []
-        parts = [Rehearsal(name, lambda data, name=name: self.run(name, data), "", True) for name in ("a", "b")]
-        monkeypatch.setattr(rehearsal, "rehearsals", lambda method: parts)
-        monkeypatch.setattr(Rehearsal, "is_compiled", lambda part: compiled)
+        parts = [Warmup(name, lambda data, name=name: self.run(name, data), "", True) for name in ("a", "b")]
+        monkeypatch.setattr(warmup, "warmups", lambda method: parts)
+        monkeypatch.setattr(Warmup, "is_compiled", lambda part: compiled)
         monkeypatch.setattr(ahead, "_cores", lambda: 2)
 
     def run(self, name, data):

@@ -22,7 +22,7 @@ from rankwright import (
     write_data,
 )
 from rankwright.cli.main import main
-from rankwright.rankers.validation import validation_value
+from rankwright.rankers.cross_validation import validation_value
 
 LABELS = {f"q{query}": {f"d{query}.{at}": 1 + at % 2 for at in range(3)} for query in range(20)}
 

@@ -139,7 +139,7 @@ def test_a_failure_leaves_the_target_as_it_was(tmp_path, capsys):
 
 
 def test_stored_types_are_kept(tmp_path):
-    from rankwright.data.folder import save_folder
+    from rankwright.io.folder import save_folder
 
     save_folder(RankingData.from_arrays(np.ones((2, 2), np.float32), [0, 1], [1, 1]), tmp_path / "a.rank")
     assert main(["convert", str(tmp_path / "a.rank"), "-o", str(tmp_path / "b.parquet")]) == 0

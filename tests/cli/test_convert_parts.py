@@ -8,7 +8,7 @@ from tests.data.partitioned import assert_same, files_of, in_memory, made
 
 from rankwright import RankingData, read_data, save_folder, write_data
 from rankwright.cli.main import main
-from rankwright.data.partition import read_manifest
+from rankwright.io.partitions import read_manifest
 
 
 @pytest.fixture
@@ -71,8 +71,8 @@ def test_text_is_float64_unless_asked(here, capsys):
 
 def test_what_is_left_out_is_said(here, capsys):
     _, _, err = run(capsys, "convert", "x.rank", "--by-query", "1000", "-o", "x.parts")
-    n_parts = len(in_memory(made(), 1000))
-    assert err.startswith(f"note: {1000 - n_parts} of 1,000 parts would have no query and are left out\nwrote")
+    n_partitions = len(in_memory(made(), 1000))
+    assert err.startswith(f"note: {1000 - n_partitions} of 1,000 parts would have no query and are left out\nwrote")
     pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     (here / "hive" / "bucket=2").mkdir(parents=True)
     parquet.write_table(pyarrow.table({"qid": [1], "label": [1], "a": [2]}), here / "hive" / "bucket=2" / "0.parquet")

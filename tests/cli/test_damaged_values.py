@@ -14,11 +14,11 @@ from test_mutated_files import check, outcome
 from tests.reports.results_folder import write_results
 
 from rankwright import BinnedModel, LinearModel, NetModel, RankingData, save_model, write_data
-from rankwright.data.container_write import write_file
-from rankwright.models.kinds import KINDS, MODEL, kind_of
+from rankwright.boosting.forest import Forest, Tree
+from rankwright.boosting.tree_model import GradeModel, TreeModel
+from rankwright.io.container import write_file
+from rankwright.models.saving import KINDS, MODEL, kind_of
 from rankwright.models.sum import SumModel
-from rankwright.models.trees.forest import Forest, Tree
-from rankwright.models.trees.model import GradeModel, TreeModel
 
 WRONG = (None, [], {}, "", True, math.nan, math.inf, -1, 2**70, "x" * 2000, [None], {"a": [1]}, "\x1b[31m[/]", "DROP")
 TREE = Tree(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rankwright.cli.main import main
-from rankwright.data.trec import TrecTable
+from rankwright.data.trec_table import TrecTable
 from rankwright.datasets import Collection
 from rankwright.models.saving import load_model
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from tests.cli.training_files import made, one_line, run
 
-from rankwright.data.letor_write import write_letor
 from rankwright.experiments import running
 from rankwright.experiments.checks import load_experiment
-from rankwright.gpu import card
+from rankwright.gpu import device as card
+from rankwright.io.letor_write import write_letor
 from rankwright.models.linear import LinearModel
 from rankwright.models.saving import save_model
 

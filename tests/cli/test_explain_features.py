@@ -154,7 +154,7 @@ def test_plots(folder, capsys, monkeypatch, form):
 def test_categories_and_missing_values_as_people_read_them(folder, capsys):
     pd = pytest.importorskip("pandas")
     from rankwright import TreeModel, from_frame, load_model
-    from rankwright.models.trees.forest import Forest, Tree
+    from rankwright.boosting.forest import Forest, Tree
 
     where, _ = folder
     frame = pd.DataFrame(

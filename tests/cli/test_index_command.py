@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-import rankwright.data.container_write as container_write
+import rankwright.io.container as container_write
 from rankwright import Index
 from rankwright.cli.main import main
 

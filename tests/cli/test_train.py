@@ -15,7 +15,7 @@ from rankwright import RankingData, evaluate, read_data, read_run, write_data
 from rankwright.cli import training
 from rankwright.cli.ahead import told_of_compiling
 from rankwright.cli.main import main
-from rankwright.data.letor_write import write_letor
+from rankwright.io.letor_write import write_letor
 from rankwright.models.saving import load_model
 from rankwright.rankers.base import Ranker
 
@@ -348,7 +348,7 @@ def test_it_says_when_it_has_to_compile(files, capsys, monkeypatch):
 
 
 def test_what_is_compiled_is_seen_on_disk(tmp_path, monkeypatch):
-    from rankwright.solvers import smoothed
+    from rankwright.maxmargin import smoothed
 
     code = smoothed.minimise.py_func.__code__
 
@@ -359,7 +359,7 @@ def test_what_is_compiled_is_seen_on_disk(tmp_path, monkeypatch):
         class stats:
             cache_path = str(tmp_path)
 
-    monkeypatch.setattr("rankwright.objectives.structured._evaluate", Kernel)
+    monkeypatch.setattr("rankwright.maxmargin.hinge._evaluate", Kernel)
     monkeypatch.setattr(smoothed, "minimise", Kernel)
     assert training.must_compile()
     version = f"py{sys.version_info.major}{sys.version_info.minor}"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.cli.training_files import made, one_line, run
 
-from rankwright.data.letor_write import write_letor
+from rankwright.io.letor_write import write_letor
 from rankwright.models.linear import LinearModel
 from rankwright.models.saving import save_model
 
@@ -79,7 +79,7 @@ def test_bad_options_are_one_line_before_any_training(files, capsys, monkeypatch
     (files / "broken.txt").write_text("1 qid:1 1:1\n0 qid:1 1:x\n")
     save_model(LinearModel(np.ones(7)), "wide.rkw", method="svm-map", parameters={})
     if "nothing to train on" not in parts:
-        monkeypatch.setattr("rankwright.rankers.max_margin.Problem", None)
+        monkeypatch.setattr("rankwright.maxmargin.structured_svm.Problem", None)
     before = sorted(files.iterdir())
     one_line(run(capsys, "train", "train.txt", "--method", "svm-map", "-o", "m.rkw", *options), *parts)
     assert sorted(files.iterdir()) == before

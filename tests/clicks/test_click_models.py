@@ -7,7 +7,7 @@ import pytest
 from simulated import position_users, reading_users
 
 from rankwright import ClickLog, InputError, click_model
-from rankwright.clicks.page_kernel import walk
+from rankwright.clicks.kernels import walk
 from rankwright.clicks.pages import Pages
 
 

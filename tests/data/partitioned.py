@@ -6,10 +6,9 @@ import numpy as np
 
 from rankwright import RankingData
 from rankwright.data import sparse
-from rankwright.data.partition import read_manifest
-from rankwright.data.partition_inputs import Settings, inputs_of
-from rankwright.data.partition_spill import part_of
-from rankwright.data.partition_write import write_parts
+from rankwright.io.partition_inputs import Settings, inputs_of
+from rankwright.io.partitions import read_manifest
+from rankwright.io.partitions_write import part_of, write_partitions
 
 
 def shuffled(n_queries=40, n_docs=400, seed=0, **changes):
@@ -26,18 +25,20 @@ def shuffled(n_queries=40, n_docs=400, seed=0, **changes):
     return rows | changes
 
 
-def partition(paths, n_parts, target, dtype=np.float64, is_sparse=None, columns=None, **settings):
+def write_partitioned(paths, n_partitions, target, dtype=np.float64, is_sparse=None, columns=None, **settings):
     """Write parts and read their manifest."""
     inputs = [one for path in paths for one in inputs_of(path, columns)]
     settings = Settings(np.dtype(dtype), is_only=len(inputs) == 1, **settings)
-    write_parts(inputs, n_parts, target, settings, is_sparse=is_sparse)
+    write_partitions(inputs, n_partitions, target, settings, is_sparse=is_sparse)
     return read_manifest(target)
 
 
-def in_memory(data, n_parts):
+def in_memory(data, n_partitions):
     """The parts of data that is in memory, by name."""
-    numbers = np.array([part_of(query, n_parts) for query in data.query_ids])
-    return {f"part-{part:04}.rank": data.select(numbers == part) for part in range(n_parts) if (numbers == part).any()}
+    numbers = np.array([part_of(query, n_partitions) for query in data.query_ids])
+    return {
+        f"part-{part:04}.rank": data.select(numbers == part) for part in range(n_partitions) if (numbers == part).any()
+    }
 
 
 def dense(data):
@@ -61,9 +62,9 @@ def assert_same(found, expected):
     }
 
 
-def assert_parts(manifest, data, n_parts):
+def assert_parts(manifest, data, n_partitions):
     """The parts are those of the data; each is mapped, not copied."""
-    expected = in_memory(data, n_parts)
+    expected = in_memory(data, n_partitions)
     assert [part.name for part in manifest.parts] == sorted(expected)
     for source in manifest.sources:
         found = source.load()

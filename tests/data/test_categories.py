@@ -11,8 +11,8 @@ import pytest
 from rankwright import InputError, QueryScaler, RankingData, from_frame, read_data, to_frame, write_data
 from rankwright.data.categories import NO_CATEGORY, checked_categories, is_text, number_of
 from rankwright.data.cleaning import Cleaner
-from rankwright.data.folder import load_folder, save_folder
 from rankwright.data.summary import summarize
+from rankwright.io.folder import load_folder, save_folder
 from rankwright.io.parquet import read_parquet, write_parquet
 
 LANG = ["de", "fr", None, "de", "en", "fr"]

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwright.data.blocks import sizes_to_indptr
-from rankwright.data.order import rank_order
+from rankwright.data.order import rank_order, sizes_to_indptr
 from rankwright.errors import InputError
 
 LAYOUTS = {

@@ -7,9 +7,9 @@ from tests.in_parts import Several, cut, in_parts, made_up
 
 from rankwright import InputError, LinearModel, RankingData, StructuredSVM
 from rankwright.data.order import rank_order
-from rankwright.data.parts import some_queries
 from rankwright.data.places import place_of, selected
 from rankwright.data.statistics import Statistics
+from rankwright.data.subsets import some_queries
 
 WEIGHTS = np.array([0.5, -1.0, 2.0, 0.0, 1.0, -0.25])
 
@@ -46,10 +46,10 @@ class Queries:
 @pytest.mark.parametrize("kind", DATA)
 @pytest.mark.parametrize("queries", [None, np.sort(SOME), SOME], ids=["all", "some", "in another order"])
 def test_partitions_answer_as_data_in_one_place(kind, queries):
-    data, parted = DATA[kind], in_parts(cut(DATA[kind], 3), Several(2))
+    data, partitioned = DATA[kind], in_parts(cut(DATA[kind], 3), Several(2))
     if queries is not None:
-        data, parted = some_queries(data, queries), some_queries(parted, queries)
-    here, apart, model = place_of(data), place_of(parted), LinearModel(WEIGHTS)
+        data, partitioned = some_queries(data, queries), some_queries(partitioned, queries)
+    here, apart, model = place_of(data), place_of(partitioned), LinearModel(WEIGHTS)
     assert (here.is_partitioned, apart.is_partitioned) == (False, True)
     for summed in (False, True):
         one, other = here.statistics(summed=summed), apart.statistics(threads=2, summed=summed)
@@ -70,10 +70,10 @@ def test_partitions_answer_as_data_in_one_place(kind, queries):
     assert not place_of(gathered).is_partitioned
 
 
-@pytest.mark.parametrize("n_parts", [1, 3])
-def test_actors_are_given_their_queries_and_keep_what_they_are_told(n_parts):
+@pytest.mark.parametrize("n_partitions", [1, 3])
+def test_actors_are_given_their_queries_and_keep_what_they_are_told(n_partitions):
     data = DATA["dense"]
-    for place in (place_of(data), place_of(in_parts(cut(data, n_parts), Several(2)))):
+    for place in (place_of(data), place_of(in_parts(cut(data, n_partitions), Several(2)))):
         shares = place.shares
         own = [(f"own {at}",) for at in range(len(shares))]
         actors = place.make(Queries, "shared", own=own)

@@ -205,7 +205,7 @@ def test_queries_without_documents():
 
 
 def test_ids_with_the_same_hash(monkeypatch):
-    monkeypatch.setattr("rankwright.data.pool._FACTOR", 0)
+    monkeypatch.setattr("rankwright.data.fusion._FACTOR", 0)
     a = TrecTable.from_dict({"1": {"first": 2.0, "x" * 30: 1.0}})
     b = TrecTable.from_dict({"1": {"second": 2.0, "first": 1.0}})
     data = runs_to_data({"a": a, "b": b})

@@ -11,7 +11,7 @@ from scipy import sparse, stats
 
 from rankwright import InputError, QueryScaler, RankingData, Standardizer
 from rankwright.data import scaling
-from rankwright.data.blocks import sizes_to_indptr
+from rankwright.data.order import sizes_to_indptr
 
 KINDS = ["minmax", "percentile", "zscore"]
 TINY = 5e-324

@@ -158,16 +158,16 @@ def test_apply_gives_the_data_of_each_role():
         assert [part.n_queries for part in split.apply(data)] == [2, 1, 2]
 
 
-@pytest.mark.parametrize("n_parts", [3, 4, 5, 7])
-def test_letor_folds(n_parts):
-    parts = [make_data([f"{number}a", f"{number}b"]) for number in range(n_parts)]
+@pytest.mark.parametrize("n_partitions", [3, 4, 5, 7])
+def test_letor_folds(n_partitions):
+    parts = [make_data([f"{number}a", f"{number}b"]) for number in range(n_partitions)]
     folds = list(letor_folds(parts))
-    assert len(folds) == n_parts
+    assert len(folds) == n_partitions
     for k, (train, valid, test) in enumerate(folds):
-        wanted = [f"{(k + step) % n_parts}{query}" for step in range(n_parts - 2) for query in "ab"]
+        wanted = [f"{(k + step) % n_partitions}{query}" for step in range(n_partitions - 2) for query in "ab"]
         assert train.query_ids.tolist() == wanted
-        assert valid is parts[(k + n_parts - 2) % n_parts]
-        assert test is parts[(k + n_parts - 1) % n_parts]
+        assert valid is parts[(k + n_partitions - 2) % n_partitions]
+        assert test is parts[(k + n_partitions - 1) % n_partitions]
 
 
 ERRORS = [

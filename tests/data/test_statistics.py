@@ -12,8 +12,8 @@ from scipy import sparse
 
 from rankwright import RankingData
 from rankwright.data import statistics
-from rankwright.data.parts import some_queries
 from rankwright.data.statistics import Statistics
+from rankwright.data.subsets import some_queries
 from rankwright.data.threads import Team
 
 TOP, TINY = np.finfo(np.float64).max, 5e-324
@@ -92,8 +92,8 @@ def test_nothing_but_the_values_matters(dtype, monkeypatch):
         for form in (X, sparse.csr_array(X)):
             assert bits(Statistics.of(form, team)) == expected
         team.close()
-    for n_parts in (2, 3, 7, 16):
-        parts = [Statistics.of(part) for part in np.array_split(X[rng.permutation(len(X))], n_parts)]
+    for n_partitions in (2, 3, 7, 16):
+        parts = [Statistics.of(part) for part in np.array_split(X[rng.permutation(len(X))], n_partitions)]
         merged = parts[0]
         for part in parts[1:]:
             merged = part.merge(merged)

@@ -8,7 +8,7 @@ from scipy import sparse
 from rankwright import RankingData
 from rankwright.data import summary
 from rankwright.data.summary import Spread, summarize, summarize_qrels, summarize_run, summarize_scores
-from rankwright.data.trec import TrecTable
+from rankwright.data.trec_table import TrecTable
 
 
 def as_kind(X, kind, dtype=np.float64):

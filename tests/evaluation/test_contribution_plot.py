@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from rankwright import InputError, plot_contributions
-from rankwright.data.figures import drawn
+from rankwright.data.display import drawn
 from rankwright.evaluation import contribution_plot
 
 

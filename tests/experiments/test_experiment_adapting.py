@@ -20,11 +20,11 @@ from tests.experiments.test_experiment_runs import TIMES, counting, replaced, ro
 
 from rankwright import LambdaMART, RankingData, adapt, evaluate, read_data
 from rankwright.adaptation.ways import METHODS
-from rankwright.data.folder import save_folder
-from rankwright.data.letor_write import write_letor
 from rankwright.errors import InputError
 from rankwright.experiments import backgrounds, load_experiment, run_experiment
 from rankwright.experiments.preparing import pieces_of, prepare, splits_of
+from rankwright.io.folder import save_folder
+from rankwright.io.letor_write import write_letor
 from rankwright.models.linear import LinearModel
 from rankwright.models.saving import load_model, save_model
 from rankwright.training.train import Plan

@@ -9,12 +9,13 @@ from tests.experiments.experiment_files import FIXED, TRIALS, made, write_all, w
 import rankwright
 from rankwright import Cleaner, RankingData, read_data
 from rankwright.cli.main import main
-from rankwright.data.letor_write import write_letor
-from rankwright.data.trec import TrecTable, write_qrels, write_run
+from rankwright.data.trec_table import TrecTable
 from rankwright.errors import InputError
 from rankwright.experiments import load_experiment, run_experiment
 from rankwright.experiments.checks import check_text
 from rankwright.experiments.preparing import prepare
+from rankwright.io.letor_write import write_letor
+from rankwright.io.trec import write_qrels, write_run
 from rankwright.reports import write_report
 
 ONE = '[[method]]\nmethod = "feature:1"\n'

@@ -9,8 +9,8 @@ import pytest
 from tests.experiments.experiment_files import made, write_all, write_experiment
 
 from rankwright import RankingSVM, StructuredSVM, read_data
-from rankwright.data.letor_write import write_letor
 from rankwright.experiments import run_experiment
+from rankwright.io.letor_write import write_letor
 from rankwright.models.saving import load_model
 from rankwright.reports import write_report
 

@@ -6,7 +6,7 @@ import numpy as np
 from experiment_files import write_all, write_experiment
 
 from rankwright.data.dataset import RankingData
-from rankwright.data.trec import TrecTable
+from rankwright.data.trec_table import TrecTable
 from rankwright.evaluation.evaluate import Judgements
 from rankwright.experiments import Results, cells, run_experiment
 from rankwright.experiments.cells import relevant_counts, top_documents

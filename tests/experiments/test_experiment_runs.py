@@ -12,12 +12,13 @@ from tests.experiments.experiment_files import TRIALS, made, write_all, write_ex
 
 import rankwright
 from rankwright import QueryTrials, RankingData, StructuredSVM, evaluate, letor_folds, read_data
-from rankwright.data.letor_write import write_letor
-from rankwright.data.trec import TrecTable, write_qrels, write_run
+from rankwright.data.trec_table import TrecTable
 from rankwright.errors import InputError, InputWarning
 from rankwright.experiments import Results, load_experiment, run_experiment, tuning
 from rankwright.experiments import running as running_module
 from rankwright.experiments.cells import run_cell
+from rankwright.io.letor_write import write_letor
+from rankwright.io.trec import write_qrels, write_run
 from rankwright.models.saving import load_model
 from rankwright.reports import write_report
 from rankwright.training.train import Plan

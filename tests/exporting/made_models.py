@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from rankwright.models.trees.forest import SET_WORDS, Forest, Tree
-from rankwright.models.trees.model import TreeModel
+from rankwright.boosting.forest import SET_WORDS, Forest, Tree
+from rankwright.boosting.tree_model import TreeModel
 
 NAMES = ("title_bm25", "body_bm25", "price", "clicks", "age", "rank")
 ODD = [0.0, -0.0, 5e-324, -5e-324, 1e-45, 1e-40, 3.5e-6, 1e-7, 0.1, 1 / 3, 1e-3, 16777217.0, 1e30, 3.5e38, 1e300]

@@ -3,8 +3,8 @@
 import numpy as np
 
 from rankwright import BinnedModel, LinearModel, NetModel, SumModel
-from rankwright.models.trees.forest import SET_WORDS, Forest, Tree
-from rankwright.models.trees.model import GradeModel, TreeModel
+from rankwright.boosting.forest import SET_WORDS, Forest, Tree
+from rankwright.boosting.tree_model import GradeModel, TreeModel
 
 N_FEATURES = 6
 AWKWARD = [0.1, 1e-7, -1e-7, 0.0, -0.0, 1.0, np.inf, -np.inf, 1 / 3, -2.5, 1e-30, 16777217.0, 1e30, 0.30000000000000004]

@@ -9,8 +9,8 @@ from made_models import NAMES, random_trees
 from rankwright import LinearModel, save_folder, save_model
 from rankwright.cli.main import main
 from rankwright.data.dataset import RankingData
-from rankwright.data.letor_write import write_letor
 from rankwright.exporting.targets import TARGETS
+from rankwright.io.letor_write import write_letor
 
 TREES = random_trees(1, names=None, thresholds=np.random.default_rng(0).lognormal(size=100))
 

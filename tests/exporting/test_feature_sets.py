@@ -11,11 +11,11 @@ import tantivy
 from exporting import small_models
 from exporting.lucene_model import Engine, kept_length
 from rankwright import InputError, LinearModel, build_index, feature_set
+from rankwright.boosting.tree_model import TreeModel
 from rankwright.exporting.counterparts import KEPT_LENGTHS
 from rankwright.exporting.export import export_model
 from rankwright.exporting.feature_sets import ENGINES, engine_features, engine_names
 from rankwright.exporting.targets import find_target
-from rankwright.models.trees.model import TreeModel
 from rankwright.text.search.columns import Columns
 
 FIELDS = ("title", "body")

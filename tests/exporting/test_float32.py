@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from made_models import ODD
 
-from rankwright.models.trees.float32 import SOLR_SLACK, for_at_most, for_below, for_slack, number_text, rounded_down
+from rankwright.boosting.float32 import SOLR_SLACK, for_at_most, for_below, for_slack, number_text, rounded_down
 
 LARGEST = float(np.finfo(np.float32).max)
 THRESHOLDS = st.one_of(st.sampled_from(ODD), st.floats(allow_nan=False), st.floats(allow_nan=False, width=32))

@@ -11,12 +11,12 @@ from onnx.reference import ReferenceEvaluator
 
 from exporting.small_models import MODELS, N_FEATURES, SCALED, forest, with_categories
 from rankwright import InputError, LinearModel
+from rankwright.boosting.tree_model import TreeModel
 from rankwright.exporting import to_onnx
 from rankwright.exporting.ensemble import ensemble_of
 from rankwright.exporting.export import export_model
 from rankwright.exporting.target import Options
 from rankwright.exporting.verify import probe_rows, verify
-from rankwright.models.trees.model import TreeModel
 
 HELD = [name for name in MODELS if name not in SCALED]
 

@@ -8,12 +8,12 @@ import pytest
 
 from exporting.small_models import EXPECTED_GRADES, MODELS, N_FEATURES, ODD_NAMES, SCALED, forest, with_categories
 from rankwright import InputError, LinearModel
+from rankwright.boosting.tree_model import TreeModel
 from rankwright.exporting.ensemble import ensemble_of
 from rankwright.exporting.export import export_model
 from rankwright.exporting.target import Options
 from rankwright.exporting.to_sql import SQL
 from rankwright.exporting.verify import probe_rows, verify
-from rankwright.models.trees.model import TreeModel
 
 REFUSED = ("net", "with net", "same names", *SCALED, *EXPECTED_GRADES)
 

@@ -47,7 +47,7 @@ def test_thresholds_merely_cast_are_caught(target, options, tmp_path, monkeypatc
 @pytest.mark.parametrize("target", ["ranklib", "solr"])
 def test_thresholds_rounded_to_the_nearest_are_caught(target, tmp_path, monkeypatch):
     monkeypatch.setattr(f"rankwright.exporting.to_{target}.for_at_most", cast)
-    monkeypatch.setattr("rankwright.models.trees.float32.for_at_most", cast)
+    monkeypatch.setattr("rankwright.boosting.float32.for_at_most", cast)
     assert "off their path" in refused(USUAL, target, tmp_path, missing_as_zero=True)
 
 

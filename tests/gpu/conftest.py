@@ -1,6 +1,6 @@
 """Tests that need a GPU, because compiled code takes part, are left out where there is none."""
 
-from on_card import has_gpu
+from on_device import has_gpu
 
 
 def pytest_configure(config):

@@ -1,12 +1,14 @@
-"""On the card: whole trainings, from data to certificate. The bundle solver is for compiled code, so not simulated."""
+"""On the device: whole trainings, from data to certificate. The bundle solver is for compiled code, so not
+simulated."""
 
 import numpy as np
 import scipy.sparse
 
 from rankwright.data.dataset import RankingData
-from rankwright.gpu import card, training
-from rankwright.rankers.max_margin import StructuredSVM
-from rankwright.rankers.ranking_svm import RankingSVM
+from rankwright.gpu import device as device
+from rankwright.gpu import training
+from rankwright.maxmargin.ranking_svm import RankingSVM
+from rankwright.maxmargin.structured_svm import StructuredSVM
 
 SIMULATED = {"descent": lambda **given: RankingSVM(0.1, solver="gd", learning_rate=0.002, max_passes=4, **given)}
 RANKERS = SIMULATED | {
@@ -27,7 +29,7 @@ def made(given, form=np.asarray):
 
 
 def streamed(given):
-    """A training whose features may not stay on the card."""
+    """A training whose features may not stay on the device."""
     room, training.free_bytes = training.free_bytes, lambda: 0
     try:
         ranker = RANKERS["map"](device="cuda")
@@ -38,12 +40,12 @@ def streamed(given):
 
 
 def main(given):
-    found = {} if card.is_simulated() else {"streamed": np.array(streamed(given).objective_)}
-    if not card.is_simulated():
+    found = {} if device.is_simulated() else {"streamed": np.array(streamed(given).objective_)}
+    if not device.is_simulated():
         ranker = RANKERS["map"](device="cuda")
         ranker.fit_data(made(given, scipy.sparse.csr_array), weights=given["weights"])
         found["sparse"] = np.array(ranker.objective_)
-    for name, make in (SIMULATED if card.is_simulated() else RANKERS).items():
+    for name, make in (SIMULATED if device.is_simulated() else RANKERS).items():
         weights = given["weights"]
         first, second = make(device="cuda"), make(device="cuda")
         for ranker in (first, second):

@@ -1,24 +1,22 @@
-"""On the card: trees grown there, and the sums of a partition there that were asked for elsewhere."""
+"""On the device: trees grown there, and the sums of a partition there that were asked for elsewhere."""
 
 import numpy as np
 from numba import cuda
 
+from rankwright.boosting.partitions import Cuts, Layout, Units
 from rankwright.data.threads import Team
-from rankwright.gpu.trees.bins import bin_on_card
-from rankwright.gpu.trees.grower import CardGrower
-from rankwright.gpu.trees.learner import CardTrees
-from rankwright.gpu.trees.parts import CardPart
-from rankwright.models.trees.parted_rows import Cuts
-from rankwright.models.trees.parted_sums import Layout, Units
+from rankwright.gpu.trees.bins import bin_on_device
+from rankwright.gpu.trees.grower import DeviceGrower, DeviceTrees
+from rankwright.gpu.trees.partitions import DevicePart
 
 TREE = ("feature", "threshold", "missing_left", "left", "value", "gain", "count", "subset", "sets")
 
 
 def grown(given, newton, features, share, n_categories, ways):
-    """A tree of which everything is decided on the card."""
+    """A tree of which everything is decided on the device."""
     counts = {4: int(n_categories)} if n_categories else None
-    bins = bin_on_card(given["X"], int(given["max_bins"]), 0, 1, given["order"], counts)
-    grower = CardGrower(
+    bins = bin_on_device(given["X"], int(given["max_bins"]), 0, 1, given["order"], counts)
+    grower = DeviceGrower(
         bins,
         max_leaves=int(given["max_leaves"]),
         min_rows=int(given["min_rows"]),
@@ -26,7 +24,7 @@ def grown(given, newton, features, share, n_categories, ways):
         directions={0: 1, 1: -1} if ways else None,
         tree_features=features,
     )
-    learner = CardTrees(grower, shrinkage=0.1, newton=bool(newton), seed=1)
+    learner = DeviceTrees(grower, shrinkage=0.1, newton=bool(newton), seed=1)
     there = [cuda.to_device(given[name]) for name in ("residuals", "weights")]
     learner.fit(*there, cuda.to_device(np.zeros(len(given["order"]))))
     learner.close()
@@ -34,10 +32,10 @@ def grown(given, newton, features, share, n_categories, ways):
 
 
 def answers(given, case, share, ends):
-    """What a partition on the card answers to the requests that were made of one on the CPU."""
+    """What a partition on the device answers to the requests that were made of one on the CPU."""
     n, layout = len(given["order"]), Layout(np.array([len(own) + 1 for own in ends]))
     keys = np.arange(n, dtype=np.uint64) if share < 1.0 else np.empty(0, np.uint64)
-    part = CardPart(given["X"], given["order"], ends, layout, keys, Team(1))
+    part = DevicePart(given["X"], given["order"], ends, layout, keys, Team(1))
     units = Units(*given[f"{case} units"].tolist())
     part.begin(np.arange(n, dtype=np.uint32), given["residuals"], given["weights"], units)
     for at in range(int(given[f"{case} requests"])):

@@ -1,8 +1,8 @@
-"""Small data and losses for the hinges: made the same way by the tests and by the script on the card."""
+"""Small data and losses for the hinges: made the same way by the tests and by the script on the device."""
 
 import numpy as np
 
-from rankwright.rankers.losses import _clicks, _pairs, parse_losses
+from rankwright.maxmargin.losses import _clicks, _pairs, parse_losses
 
 LOSSES = {
     "map": ("map", None),

@@ -1,10 +1,9 @@
-"""On the card: every loss, asked as a solver would."""
+"""On the device: every loss, asked as a solver would."""
 
 from hinge_cases import NAMES, asked, labels_of, oracle_of
 
-from rankwright.gpu.arranged import Arranged
-from rankwright.gpu.card import upload
-from rankwright.gpu.hinge import CudaHinge
+from rankwright.gpu.device import upload
+from rankwright.gpu.hinge import Arranged, CudaHinge
 
 
 def main(given):

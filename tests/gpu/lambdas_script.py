@@ -1,10 +1,11 @@
-"""On the card: lambda gradients."""
+"""On the device: lambda gradients."""
 
 import numpy as np
 from numba import cuda
 
-from rankwright.gpu import card, lambda_kernels
-from rankwright.gpu.lambdas import CardLambdas, HostedLambdas
+from rankwright.gpu import device as device
+from rankwright.gpu import lambdas as lambda_kernels
+from rankwright.gpu.lambdas import CpuLambdas, DeviceLambdas
 from rankwright.measures import parse_measure
 
 
@@ -19,8 +20,8 @@ class Doubled:
 
 
 def hosted():
-    """Such gradients for scores on the card: asked twice, they are where they were."""
-    lambdas, scores = HostedLambdas(Doubled()), cuda.to_device(np.arange(3.0))
+    """Such gradients for scores on the device: asked twice, they are where they were."""
+    lambdas, scores = CpuLambdas(Doubled()), cuda.to_device(np.arange(3.0))
     first = lambdas.evaluate(scores)
     scores.copy_to_device(np.arange(3.0) + 1.0)
     second = lambdas.evaluate(scores)
@@ -32,7 +33,7 @@ def hosted():
 def main(given):
     found = hosted()
     for case, name in enumerate(given["measures"]):
-        if card.is_simulated():  # code compiled for a GPU is kept on disk, for others than tests, too
+        if device.is_simulated():  # code compiled for a GPU is kept on disk, for others than tests, too
             lambda_kernels._COUNTED = 1024 if case % 2 else 5  # longer queries are sorted
         labels, scores = (
             given["labels"] if given["graded"][case] else (given["labels"] > 0) * 1.0,
@@ -40,10 +41,12 @@ def main(given):
         )
         measure, truncation = parse_measure(str(name)).resolve("letor"), int(given["truncations"][case]) or None
         settings = {"nearness": float(given["nearness"][case]), "normalize": bool(case % 2)}
-        lambdas = CardLambdas(labels, given["indptr"], measure, truncation, query_weights=given["weights"], **settings)
-        on_card = cuda.to_device(scores)
+        lambdas = DeviceLambdas(
+            labels, given["indptr"], measure, truncation, query_weights=given["weights"], **settings
+        )
+        on_device = cuda.to_device(scores)
         for time in range(2):
-            parts = lambdas.evaluate(on_card)
+            parts = lambdas.evaluate(on_device)
             found |= {f"{case}_{kind}_{time}": part.copy_to_host() for kind, part in enumerate(parts)}
         lambdas.close()
     return found

@@ -28,7 +28,7 @@ def has_gpu():
         return False
 
 
-def run_on_card(script, folder, **given):
+def run_on_device(script, folder, **given):
     """The arrays that ``main(given)`` of a script in this folder returns, by name."""
     np.savez(folder / "given.npz", **given)
     simulated = {} if has_gpu() else {"NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1"}

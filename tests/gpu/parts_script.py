@@ -1,13 +1,13 @@
-"""On the card: the hinges of one part of a data set, whose features may stay there or not."""
+"""On the device: the hinges of one part of a data set, whose features may stay there or not."""
 
 import numpy as np
 
 from rankwright.data.dataset import RankingData
 from rankwright.gpu import training
-from rankwright.objectives.canonical import Canonical
-from rankwright.rankers import parted_hinge
-from rankwright.rankers.max_margin import StructuredSVM
-from rankwright.rankers.parted_hinge import HingeSettings, hinge_of_partition
+from rankwright.maxmargin import distributed as partitioned_hinge
+from rankwright.maxmargin.distributed import HingeSettings, hinge_of_partition
+from rankwright.maxmargin.order import Canonical
+from rankwright.maxmargin.structured_svm import StructuredSVM
 
 
 def in_their_own_order(data, labels, costs, *_):
@@ -22,13 +22,13 @@ def planes(given, device):
     settings = HingeSettings(tuple(target.make_oracle for target in targets), "separate", device)
     queries, ones = np.arange(data.n_queries), np.ones(data.n_queries)
     labels, ends = [target.labels for target in targets], (np.zeros(3), np.ones(3))
-    orders, parted_hinge.in_content_order = parted_hinge.in_content_order, in_their_own_order
+    orders, partitioned_hinge.in_content_order = partitioned_hinge.in_content_order, in_their_own_order
     try:
         objective = hinge_of_partition(
             data, 1, queries, labels, ones, [ones, 0.5 * ones], 2, *ends, given["scale"], settings
         )
     finally:
-        parted_hinge.in_content_order = orders
+        partitioned_hinge.in_content_order = orders
     try:
         found = objective.evaluate(given["w"])
         return found.losses, found.vectors, found.values

@@ -6,12 +6,12 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from rankwright.gpu import card
+from rankwright.gpu import device as device
 
 
 def hurry():
-    """Let threads that wait for others sleep, and the others switch often. Nothing on a real card."""
-    if card.is_simulated():
+    """Let threads that wait for others sleep, and the others switch often. Nothing on a real device."""
+    if device.is_simulated():
         from numba.cuda.simulator import kernel, kernelapi
 
         lock = threading.Lock()

@@ -1,12 +1,12 @@
-"""The card: arrays travel there and back; where there is none, one line says so."""
+"""The device: arrays travel there and back; where there is none, one line says so."""
 
 import numpy as np
 import pytest
-from on_card import has_gpu, run_on_card
+from on_device import has_gpu, run_on_device
 
 from rankwright import LambdaMART, StructuredSVM
 from rankwright.errors import InputError
-from rankwright.gpu import card
+from rankwright.gpu import device as device
 
 
 def test_arrays_travel_and_launches_are_repeated(tmp_path):
@@ -14,7 +14,7 @@ def test_arrays_travel_and_launches_are_repeated(tmp_path):
     rng = np.random.default_rng(0)
     large = rng.normal(size=(40_003 if has_gpu() else 7, 55)).astype(np.float32)  # 8.8 MB, not a multiple of anything
     rows = rng.integers(0, len(large), 2 * len(large) + 1)
-    found = run_on_card("card_script", tmp_path, values=values, large=large, rows=rows)
+    found = run_on_device("device_script", tmp_path, values=values, large=large, rows=rows)
     for name in ("large", "in pieces"):
         assert np.array_equal(found[name], large), name
     for name in ("rows", "sparse rows"):
@@ -34,11 +34,11 @@ def test_without_a_gpu_one_line_says_so(kind):
 
 
 def test_without_numba_cuda_the_extra_is_named(monkeypatch):
-    monkeypatch.setattr(card.importlib.util, "find_spec", lambda name: None)
-    card._problem.cache_clear()
+    monkeypatch.setattr(device.importlib.util, "find_spec", lambda name: None)
+    device._problem.cache_clear()
     with pytest.raises(InputError, match=r"pip install 'rankwright\[gpu\]'"):
-        card.check_card()
-    card._problem.cache_clear()
+        device.check_device()
+    device._problem.cache_clear()
 
 
 def test_other_devices_are_refused():

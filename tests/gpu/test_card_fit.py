@@ -1,11 +1,11 @@
-"""Trainings on the card: the certificate is the CPU's, and a second training gives the same bits."""
+"""Trainings on the device: the certificate is the CPU's, and a second training gives the same bits."""
 
 import warnings
 
 import numpy as np
 import pytest
 from fit_script import RANKERS, SIMULATED, made
-from on_card import has_gpu, run_on_card
+from on_device import has_gpu, run_on_device
 
 RNG = np.random.default_rng(5)
 SIZES = np.array([3, 6, 4, 7]) if not has_gpu() else RNG.integers(3, 40, 60)
@@ -19,7 +19,7 @@ GIVEN = {
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    return run_on_card("fit_script", tmp_path_factory.mktemp("card"), **GIVEN)
+    return run_on_device("fit_script", tmp_path_factory.mktemp("device"), **GIVEN)
 
 
 @pytest.mark.parametrize("name", RANKERS if has_gpu() else SIMULATED)

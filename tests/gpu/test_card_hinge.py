@@ -1,18 +1,18 @@
-"""The hinge on the card against the CPU's: every oracle, planes, hinges by query, turns of the ramp bound, sample."""
+"""The hinge on the device against the CPU's: every oracle, planes, hinges by query, turns of the ramp bound, sample."""
 
 import numpy as np
 import pytest
 from hinge_cases import NAMES, asked, labels_of, made, oracle_of
-from on_card import run_on_card
+from on_device import run_on_device
 
-from rankwright.objectives.structured import StructuredHinge
+from rankwright.maxmargin.hinge import StructuredHinge
 
 GIVEN = made()
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    return run_on_card("hinge_script", tmp_path_factory.mktemp("card"), **GIVEN)
+    return run_on_device("hinge_script", tmp_path_factory.mktemp("device"), **GIVEN)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,8 +1,8 @@
-"""Parts of a data set on the card: their planes are those of the CPU, also where the features have no room there."""
+"""Parts of a data set on the device: their planes are those of the CPU, also where the features have no room there."""
 
 import numpy as np
 import pytest
-from on_card import run_on_card
+from on_device import run_on_device
 from parts_script import planes
 
 RNG = np.random.default_rng(3)
@@ -18,7 +18,7 @@ GIVEN = {
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    return run_on_card("parts_script", tmp_path_factory.mktemp("card"), **GIVEN)
+    return run_on_device("parts_script", tmp_path_factory.mktemp("device"), **GIVEN)
 
 
 def test_the_planes_of_a_part_are_those_of_the_cpu(found):

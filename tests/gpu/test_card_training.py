@@ -1,4 +1,4 @@
-"""What surrounds the hinges on the card: statistics, order by content, scores, and data that does not fit."""
+"""What surrounds the hinges on the device: statistics, order by content, scores, and data that does not fit."""
 
 import math
 
@@ -6,15 +6,15 @@ import hinge_cases
 import numpy as np
 import pytest
 import training_cases
-from on_card import has_gpu, run_on_card
+from on_device import has_gpu, run_on_device
 
 from rankwright import LinearModel
 from rankwright.data.order import rank_order
-from rankwright.data.parts import some_queries, stored
 from rankwright.data.places import place_of
 from rankwright.data.statistics import Statistics
+from rankwright.data.subsets import some_queries, stored
 from rankwright.data.threads import Team
-from rankwright.objectives.canonical import canonical_order
+from rankwright.maxmargin.order import canonical_order
 
 DATA, WEIGHTS = training_cases.made()
 MANY_ROWS, MANY_COLUMNS = (  # around the numbers of rows and columns that threads take at a time
@@ -28,7 +28,7 @@ def found(tmp_path_factory):
     given = hinge_cases.made()
     given["weights"] = given["weights"][:, : np.isfinite(given["scale"]).sum()]
     given |= {"many_rows": MANY_ROWS, "many_columns": MANY_COLUMNS}
-    return run_on_card("training_script", tmp_path_factory.mktemp("card"), **given)
+    return run_on_device("training_script", tmp_path_factory.mktemp("device"), **given)
 
 
 @pytest.mark.parametrize("name", PARTS)
@@ -77,11 +77,11 @@ def test_scores_do_not_depend_on_features_without_a_weight(found):
 def test_data_that_does_not_fit_gives_the_same_bits(room, found):
     assert found[f"streamed {room}"].all()
     assert found[f"pieces {room}"].any()
-    if len(found[f"pieces {room}"]) > 1:  # a real card takes more at once
+    if len(found[f"pieces {room}"]) > 1:  # a real device takes more at once
         assert found[f"pieces {room}"].all() == (room == "0")
 
 
-def test_what_is_on_the_card_does_not_travel_with_the_data(found):
+def test_what_is_on_the_device_does_not_travel_with_the_data(found):
     assert found["copied"]
 
 

@@ -1,11 +1,11 @@
-"""Lambda gradients on the card: those of the CPU but for rounding, and the same bits every time."""
+"""Lambda gradients on the device: those of the CPU but for rounding, and the same bits every time."""
 
 import numpy as np
 import pytest
-from on_card import has_gpu, run_on_card
+from on_device import has_gpu, run_on_device
 
+from rankwright.boosting.lambdas import Lambdas
 from rankwright.measures import parse_measure
-from rankwright.objectives.lambdas import Lambdas
 
 MEASURES = ["ndcg", "ndcg@5", "ap", "err@10", "auc", "rr", "rbp", "rprec", "p@3"]
 GRADED = [name.startswith(("ndcg", "err")) for name in MEASURES]
@@ -30,7 +30,7 @@ def found(data, tmp_path_factory):
     labels, indptr, scores, weights = data
     own = {"labels": labels, "indptr": indptr, "scores": scores, "weights": weights, "graded": np.array(GRADED)}
     own |= {"measures": np.array(MEASURES), "truncations": np.array(TRUNCATIONS), "nearness": np.array(NEARNESS)}
-    return run_on_card("lambdas_script", tmp_path_factory.mktemp("lambdas"), **own)
+    return run_on_device("lambdas_script", tmp_path_factory.mktemp("lambdas"), **own)
 
 
 @pytest.mark.parametrize("case", range(len(MEASURES)), ids=MEASURES)

@@ -1,14 +1,13 @@
-"""Trees over parts on the card: the sums of a part are the CPU's, bit for bit, however much of it has room there."""
+"""Trees over parts on the device: the sums of a part are the CPU's, bit for bit, however much of it has room there."""
 
 import numpy as np
 import pytest
-from on_card import run_on_card
+from on_device import run_on_device
 from tree_parts_script import NODES, asked, trained
 
+from rankwright.boosting.binning import bin_ends, words_of
+from rankwright.boosting.partitions import Layout, Part, Units, exact_sums
 from rankwright.data.threads import Team
-from rankwright.models.trees.binning import bin_ends, words_of
-from rankwright.models.trees.parted_rows import Part
-from rankwright.models.trees.parted_sums import Layout, Units, exact_sums
 
 N, D = 90, 19
 
@@ -23,12 +22,12 @@ def given():
     table = np.full((D, 16), np.inf)
     for j, own in enumerate(ends):
         table[j, : len(own)] = own
-    residuals, curves = rng.normal(size=N), rng.random(N)
-    units = Units.of(np.stack([exact_sums(residuals), exact_sums(curves)]))
+    gradients, hessians = rng.normal(size=N), rng.random(N)
+    units = Units.of(np.stack([exact_sums(gradients), exact_sums(hessians)]))
     tables = rng.random((2, 256)) < 0.5
     return {
-        "X": X, "order": order, "ends": table, "sizes": np.array([len(own) for own in ends]), "residuals": residuals,
-        "curves": curves, "units": np.array([units.residual, units.curve]), "tables": tables,
+        "X": X, "order": order, "ends": table, "sizes": np.array([len(own) for own in ends]), "gradients": gradients,
+        "hessians": hessians, "units": np.array([units.gradient, units.hessian]), "tables": tables,
         "features": np.array([17, 2]), "rows": np.flatnonzero(rng.random(N) < 0.9), "share": 0.6,
         "keys": rng.integers(0, 1 << 62, N).astype(np.uint64), "y": rng.integers(0, 3, N + 10),
         "q": np.arange(N + 10) // 10,
@@ -37,7 +36,7 @@ def given():
 
 @pytest.fixture(scope="module")
 def found(given, tmp_path_factory):
-    return run_on_card("tree_parts_script", tmp_path_factory.mktemp("card"), **given)
+    return run_on_device("tree_parts_script", tmp_path_factory.mktemp("device"), **given)
 
 
 @pytest.mark.parametrize("room", ["all", "some", "nothing"])

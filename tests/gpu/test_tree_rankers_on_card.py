@@ -1,8 +1,8 @@
-"""Rankers of trees on the card: the same models, validation values and scores as on the CPU."""
+"""Rankers of trees on the device: the same models, validation values and scores as on the CPU."""
 
 import numpy as np
 import pytest
-from on_card import has_gpu, run_on_card
+from on_device import has_gpu, run_on_device
 from tree_rankers_script import NODES, NOT_SIMULATED, RANKERS, fitted, forests
 
 
@@ -21,7 +21,7 @@ GIVEN |= {"X_valid": X_VALID, "y_valid": Y_VALID, "q_valid": Q_VALID}
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    return run_on_card("tree_rankers_script", tmp_path_factory.mktemp("card"), **GIVEN)
+    return run_on_device("tree_rankers_script", tmp_path_factory.mktemp("device"), **GIVEN)
 
 
 @pytest.mark.parametrize("name", [*RANKERS, *(NOT_SIMULATED if has_gpu() else ())])

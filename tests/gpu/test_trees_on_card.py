@@ -1,15 +1,15 @@
-"""Trees on the card: the same bins, trees, values and scores as the CPU's, from the same residuals."""
+"""Trees on the device: the same bins, trees, values and scores as the CPU's, from the same gradients."""
 
 import numpy as np
 import pytest
-from on_card import run_on_card
+from on_device import run_on_device
 
-from rankwright.models.trees.binning import bin_features
-from rankwright.models.trees.forest import Forest
-from rankwright.models.trees.grow import Grower
-from rankwright.models.trees.local_histograms import LocalHistograms
-from rankwright.models.trees.predict import add_scores
-from rankwright.solvers.tree_learner import LocalLearner, tree_scores
+from rankwright.boosting.binning import bin_features
+from rankwright.boosting.forest import Forest
+from rankwright.boosting.grow import Grower
+from rankwright.boosting.learner import LocalLearner, tree_scores
+from rankwright.boosting.local import LocalHistograms
+from rankwright.boosting.predict import add_scores
 
 N_CATEGORIES = 7
 CASES = {  # newton, tree_rows, tree_features, node_share, trees, categories, directions
@@ -35,21 +35,21 @@ def data():
     X[:, 4] = rng.integers(0, N_CATEGORIES, n)
     effects = rng.normal(size=N_CATEGORIES)[X[:, 4].astype(int)]
     X[rng.random(n) < 0.1, 4] = np.nan
-    residuals = rng.normal(size=n) + 2.0 * (X[:, 1] > 0) - 1.5 * np.isnan(X[:, 2]) + 1.5 * effects
-    residuals += np.sin(2 * X[:, 0])  # rises and falls
+    gradients = rng.normal(size=n) + 2.0 * (X[:, 1] > 0) - 1.5 * np.isnan(X[:, 2]) + 1.5 * effects
+    gradients += np.sin(2 * X[:, 0])  # rises and falls
     weights = np.where(rng.random(n) < 0.2, 3.0, 0.1)  # so that min_rows decides
-    return X, rng.permutation(n), residuals, weights
+    return X, rng.permutation(n), gradients, weights
 
 
 @pytest.fixture(scope="module")
 def found(data, tmp_path_factory):
-    X, order, residuals, weights = data
+    X, order, gradients, weights = data
     beyond = np.full((4, 5), [[np.inf], [-np.inf], [0.0], [-0.0]], np.float32)
     beyond[:, 4] = [0, 3, np.nan, N_CATEGORIES - 1]
     rows = np.concatenate([X, beyond])
-    own = {"X": X, "order": order, "residuals": residuals[order], "weights": weights[order], "rows": rows}
+    own = {"X": X, "order": order, "gradients": gradients[order], "weights": weights[order], "rows": rows}
     own |= {"cases": np.array(list(CASES.values())), "max_leaves": MAX_LEAVES, "max_bins": MAX_BINS}
-    return run_on_card("trees_script", tmp_path_factory.mktemp("trees"), **own) | {"rows": rows}
+    return run_on_device("trees_script", tmp_path_factory.mktemp("trees"), **own) | {"rows": rows}
 
 
 def bins_of(data, case):
@@ -60,7 +60,7 @@ def bins_of(data, case):
 
 def grown(data, case):
     """The same on the CPU."""
-    X, order, residuals, weights = data
+    X, order, gradients, weights = data
     newton, tree_rows, tree_features, share, n_trees, _, ways = CASES[case]
     directions = {0: 1, 1: -1} if ways else {}
     grower = Grower(LocalHistograms(bins_of(data, case)), MAX_LEAVES, 5, share, share, directions=directions)
@@ -69,7 +69,7 @@ def grown(data, case):
     learner = LocalLearner(grower, X, order=order, shrinkage=0.1, **settings)
     scores, valid_scores = np.zeros(len(X)), np.ones(9)
     for _ in range(n_trees):
-        learner.fit(residuals[order], weights[order], scores)
+        learner.fit(gradients[order], weights[order], scores)
         learner.add_last(valid_scores)
     return Forest.of(learner.trees), scores, valid_scores
 

@@ -1,4 +1,4 @@
-"""On the card: statistics, order, scores, and passes over data that does not fit."""
+"""On the device: statistics, order, scores, and passes over data that does not fit."""
 
 import pickle
 
@@ -8,14 +8,13 @@ import training_cases
 from hinge_cases import asked, labels_of, oracle_of
 
 from rankwright.data.dataset import RankingData
-from rankwright.data.parts import some_queries
 from rankwright.data.places import place_of
+from rankwright.data.subsets import some_queries
 from rankwright.gpu import products, statistics, training
-from rankwright.gpu.arranged import Arranged
-from rankwright.gpu.card import download, upload
-from rankwright.gpu.hinge import CudaHinge
+from rankwright.gpu.device import download, upload
+from rankwright.gpu.hinge import Arranged, CudaHinge
 from rankwright.gpu.scoring import linear_scores
-from rankwright.gpu.streamed import Streamed
+from rankwright.gpu.training import Streamed
 from rankwright.models.linear import LinearModel
 
 
@@ -53,7 +52,7 @@ def main(given):
         found[f"{name} rows"], found[f"{name} indptr"] = hinge.X.rows.copy_to_host(), hinge.indptr
         found[f"{name} labels"] = hinge.labels.copy_to_host()
     copied = pickle.loads(pickle.dumps(data))
-    found["copied"] = np.array(vars(copied)["_on_card"] is None and np.array_equal(copied.X, data.X))
+    found["copied"] = np.array(vars(copied)["_on_device"] is None and np.array_equal(copied.X, data.X))
     sparse = RankingData.from_arrays(scipy.sparse.csr_array(data.X), data.labels, group=data.sizes)
     found["sparse"] = np.array_equal(training.features_there(sparse).copy_to_host(), data.X)
     found["linear"] = linear_scores(LinearModel(weights), data.X)

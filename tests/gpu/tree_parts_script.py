@@ -1,15 +1,16 @@
-"""On the card: sums over a part of the data, of which all, some or nothing stays there; and a training by them."""
+"""On the device: sums over a part of the data, of which all, some or nothing stays there; and a training by them."""
 
 import warnings
 
 import numpy as np
 
 from rankwright import LambdaMART
+from rankwright.boosting.partitions import Cuts, Layout, Units
 from rankwright.data.threads import Team
-from rankwright.gpu import card
-from rankwright.gpu.trees import bins, parts, pieces
-from rankwright.models.trees.parted_rows import Cuts
-from rankwright.models.trees.parted_sums import Layout, Units
+from rankwright.gpu import device as device
+from rankwright.gpu.trees import bins
+from rankwright.gpu.trees import partitions as parts
+from rankwright.gpu.trees import partitions as pieces
 
 NODES = ("feature", "threshold", "missing_left", "left", "value", "count")
 
@@ -17,8 +18,8 @@ NODES = ("feature", "threshold", "missing_left", "left", "value", "count")
 def asked(part, given):
     """Everything that a grower asks a part for."""
     tables = given["tables"].astype(bool)
-    n = len(given["residuals"])
-    part.begin(given["rows"].astype(np.uint32), given["residuals"], given["curves"], Units(*given["units"].tolist()))
+    n = len(given["gradients"])
+    part.begin(given["rows"].astype(np.uint32), given["gradients"], given["hessians"], Units(*given["units"].tolist()))
     found = dict(enumerate(part.sums(np.zeros(1, np.int32), np.array([5], np.uint64), float(given["share"]))))
     part.divide(Cuts.of([0], [1], [int(given["features"][0])], [tables[0]]))
     part.divide(Cuts.of([0, 2], [1, 3], given["features"].tolist(), list(tables)))
@@ -52,18 +53,18 @@ def main(given):
     found, X, order = {}, given["X"], given["order"]
     ends = tuple(given["ends"][j, : given["sizes"][j]] for j in range(X.shape[1]))
     layout = Layout(np.array([len(own) + 1 for own in ends]))
-    free = card.free_bytes
+    free = device.free_bytes
     of_bins = 16 * -(-X.shape[1] // 16)
     of_row = of_bins + pieces.OF_ROW
-    pieces._PIECE, pieces._LEAST = 20 * of_bins, 16  # some pieces on a real card, too
+    pieces._PIECE, pieces._LEAST = 20 * of_bins, 16  # some pieces on a real device, too
     for name, room in (("all", free()), ("some", 85 * of_row), ("nothing", 0)):
-        card.free_bytes = parts.card.free_bytes = lambda room=room: int(room / parts._SHARE) + 1
+        device.free_bytes = parts.device.free_bytes = lambda room=room: int(room / parts._SHARE) + 1
         bins.have_room = lambda *sizes: True
-        part = parts.CardPart(X, order, ends, layout, given["keys"], Team(1))
+        part = parts.DevicePart(X, order, ends, layout, given["keys"], Team(1))
         found[f"{name} stays"] = np.array([piece.stays for piece in part._pieces])
         found |= {f"{name} {key}": value for key, value in asked(part, given).items()}
-    card.free_bytes = parts.card.free_bytes = free
-    if not card.is_simulated():  # splits of all parts are found by compiled code
+    device.free_bytes = parts.device.free_bytes = free
+    if not device.is_simulated():  # splits of all parts are found by compiled code
         forest = trained(given, "cuda")
         found |= {f"forest {name}": getattr(forest, name) for name in NODES}
     return found

@@ -1,4 +1,4 @@
-"""On the card: rankers of trees, from arrays to a model and its scores."""
+"""On the device: rankers of trees, from arrays to a model and its scores."""
 
 import warnings
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from rankwright import LambdaMART, McRank
-from rankwright.gpu import card
+from rankwright.gpu import device as device
 from rankwright.gpu.scoring import model_scores
 from rankwright.measures.base import BinaryMeasure, Rankings
 
@@ -41,7 +41,7 @@ NOT_SIMULATED = {"own measure": lambda **given: LambdaMART(1, measure=TopIsGood(
 
 def rankers():
     """Those that can be trained here: gradients of the CPU are compiled, so not simulated."""
-    return RANKERS if card.is_simulated() else RANKERS | NOT_SIMULATED
+    return RANKERS if device.is_simulated() else RANKERS | NOT_SIMULATED
 
 
 def fitted(name, given, **settings):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankwright import InputError
-from rankwright.data.files import open_file
+from rankwright.io.files import open_file
 from rankwright.io.tables import header_cells, text_table, utf8_lines
 
 

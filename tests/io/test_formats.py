@@ -7,8 +7,8 @@ import pytest
 from scipy import sparse
 
 from rankwright import InputError, RankingData, read_data, read_qrels, write_data
-from rankwright.data.folder import save_folder
 from rankwright.io.detect import detect, suffix_of
+from rankwright.io.folder import save_folder
 
 pyarrow = pytest.importorskip("pyarrow")
 pytest.importorskip("pyarrow.parquet")

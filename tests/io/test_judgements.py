@@ -10,10 +10,11 @@ import pandas
 import pytest
 
 from rankwright import InputError, read_letor, read_qrels
-from rankwright.data.letor import read_letor_labels, read_letor_queries
-from rankwright.data.trec import TrecTable, match_queries
+from rankwright.data.trec_table import TrecTable
 from rankwright.errors import InputWarning
 from rankwright.io.detect import detect
+from rankwright.io.letor import read_letor_labels, read_letor_queries
+from rankwright.io.trec import match_queries
 
 WANTED = {"red_dress": {"d1": 3.0, "d2": 0.0}, "shoes": {"d1": 1.0}}
 FLAT = [("red dress", "d1", 3), ("red dress", "d2", 0), ("shoes", "d1", 1)]

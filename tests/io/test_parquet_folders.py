@@ -2,12 +2,11 @@
 
 import numpy as np
 import pytest
-from tests.data.partitioned import assert_parts, assert_same, made, partition, shuffled
+from tests.data.partitioned import assert_parts, assert_same, made, shuffled, write_partitioned
 
-from rankwright import InputError, RankingData, open_parts, read_data, read_parquet, save_folder, to_frame
-from rankwright.data.pieces import pieces_of
+from rankwright import InputError, RankingData, open_partitions, read_data, read_parquet, save_folder, to_frame
 from rankwright.io.detect import detect
-from rankwright.io.parquet import ParquetTable
+from rankwright.io.parquet import ParquetTable, pieces_of
 
 polars = pytest.importorskip("polars")
 pyarrow = pytest.importorskip("pyarrow")
@@ -41,7 +40,7 @@ def check(folder, expected, tmp_path):
     assert detect(folder) == "parquet"
     assert_same(read_parquet(folder), expected)
     assert_same(read_data(folder), expected)
-    assert_parts(partition([folder], 5, tmp_path / "x.parts"), expected, 5)
+    assert_parts(write_partitioned([folder], 5, tmp_path / "x.parts"), expected, 5)
 
 
 @pytest.fixture
@@ -157,7 +156,7 @@ def test_files_named_one_by_one_are_those_of_the_folder(tmp_path):
     whole = polars.from_arrow(table(shuffled(), bucket=np.arange(400) % 3))
     whole.write_parquet(tmp_path / "polars", partition_by=["bucket"])
     files = sorted((tmp_path / "polars").rglob("*.parquet"))
-    assert_parts(partition(files, 3, tmp_path / "x.parts"), read_parquet(tmp_path / "polars"), 3)
+    assert_parts(write_partitioned(files, 3, tmp_path / "x.parts"), read_parquet(tmp_path / "polars"), 3)
     assert read_data(files[0]).feature_names == ("a", "b", "c", "d")
 
 
@@ -167,7 +166,7 @@ def test_categories_of_several_files(tmp_path):
         parquet.write_table(frame, tmp_path / f"{name}.parquet")
     data = read_parquet(tmp_path)
     assert data.categories == {0: ("de", "fr", "it")}
-    assert_parts(partition([tmp_path], 3, tmp_path.parent / "x.parts"), data, 3)
+    assert_parts(write_partitioned([tmp_path], 3, tmp_path.parent / "x.parts"), data, 3)
     found = to_frame(data)["lang"].tolist()
     assert found[:3] == ["de", "fr", "it"]
 
@@ -228,14 +227,14 @@ def test_parts_with_columns_of_other_names(tmp_path):
         columns = {"search": [number, number], "stars": [1, 0], **rows}
         parquet.write_table(pyarrow.table(columns), tmp_path / f"{number}.parquet")
     named = {"qid": "search", "label": "stars", "skip": "b"}
-    data, whole = open_parts(tmp_path, columns=named), read_parquet(tmp_path, columns=named)
+    data, whole = open_partitions(tmp_path, columns=named), read_parquet(tmp_path, columns=named)
     assert whole.X.shape == (4, 1)
     assert data.query_ids.tolist() == whole.query_ids.tolist() == [0, 1]
     assert data.doc_ids.tolist() == whole.doc_ids.tolist() == ["x", "y"] * 2
     assert data.feature_names == whole.feature_names == ("a",)
-    assert open_parts(tmp_path, qid="search", label="stars", features=["b"]).feature_names == ("b",)
+    assert open_partitions(tmp_path, qid="search", label="stars", features=["b"]).feature_names == ("b",)
     with pytest.raises(InputError, match="no column for qid"):
-        open_parts(tmp_path)
+        open_partitions(tmp_path)
 
 
 def test_a_folder_of_data_folders(tmp_path):
@@ -246,4 +245,4 @@ def test_a_folder_of_data_folders(tmp_path):
     expected = RankingData.concatenate([made(seed=0), made(seed=1)])
     assert detect(folder) == "folders"
     assert_same(read_data(folder), expected)
-    assert_parts(partition([folder], 3, tmp_path / "x.parts"), expected, 3)
+    assert_parts(write_partitioned([folder], 3, tmp_path / "x.parts"), expected, 3)

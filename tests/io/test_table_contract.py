@@ -10,10 +10,10 @@ import pytest
 from rankwright import InputError, evaluate_run, from_frame, read_data, read_qrels, read_queries, read_run
 from rankwright.cli.main import main
 from rankwright.data.categories import NO_CATEGORY
-from rankwright.data.trec import TrecTable
+from rankwright.data.trec_table import TrecTable
 from rankwright.io.detect import detect
 from rankwright.io.roles import CLICKS, ROLES, parse_columns
-from rankwright.io.runs import trec_table
+from rankwright.io.trec import trec_table
 
 pandas = pytest.importorskip("pandas")
 polars = pytest.importorskip("polars")

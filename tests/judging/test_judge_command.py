@@ -12,7 +12,8 @@ from contextlib import contextmanager
 import pytest
 
 from rankwright.cli.main import main
-from rankwright.data.trec import TrecTable, read_qrels, write_run
+from rankwright.data.trec_table import TrecTable
+from rankwright.io.trec import read_qrels, write_run
 from rankwright.judging.records import Action, JudgeFile
 
 

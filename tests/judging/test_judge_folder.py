@@ -3,8 +3,8 @@
 import pytest
 from tests.judging.at_work import make_session
 
-from rankwright.data.trec import read_qrels
 from rankwright.errors import InputError
+from rankwright.io.trec import read_qrels
 from rankwright.judging.records import Action, JudgeState, check_judge, grades_of, judge_path, merged, read_folder
 
 

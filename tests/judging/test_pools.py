@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from tests.judging.at_work import make_session
 
-from rankwright.data.trec import TrecTable, write_run
+from rankwright.data.trec_table import TrecTable
 from rankwright.errors import InputError
+from rankwright.io.trec import write_run
 from rankwright.judging.order import disagreement, planned
 from rankwright.judging.pool import JudgingPool, make_pool, read_runs
 from rankwright.serving.service import Service

@@ -8,8 +8,8 @@ from scipy import sparse
 
 from rankwright import BinnedModel, InputError, load_model, save_model
 from rankwright.cli.main import main
-from rankwright.data.container_write import write_file
-from rankwright.models.kinds import KINDS, MODEL
+from rankwright.io.container import write_file
+from rankwright.models.saving import KINDS, MODEL
 from rankwright.models.sum import SumModel
 
 NAMES = ("a", "b", "c", "d")

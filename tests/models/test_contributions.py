@@ -8,12 +8,12 @@ import pytest
 from scipy import sparse
 
 from rankwright import InputError, InputWarning, LambdaMART, RankingData, RankingSVM
+from rankwright.boosting.forest import SET_WORDS, Forest, Tree
+from rankwright.boosting.tree_model import GradeModel, TreeModel
 from rankwright.models.binned import BinnedModel
 from rankwright.models.linear import LinearModel
-from rankwright.models.net import NetModel
 from rankwright.models.sum import SumModel
-from rankwright.models.trees.forest import SET_WORDS, Forest, Tree
-from rankwright.models.trees.model import GradeModel, TreeModel
+from rankwright.nets.model import NetModel
 
 D = 5
 NAMES = tuple("abcde")
@@ -149,7 +149,7 @@ def test_the_order_of_rows_and_threads_do_not_change_a_bit(monkeypatch, kind):
     order = np.random.default_rng(5).permutation(60)
     assert model.predict_contributions(X[order], qid[order]).tobytes() == found[order].tobytes()
     assert model.predict_contributions(sparse.csr_array(X), qid).tobytes() == found.tobytes()
-    monkeypatch.setattr("rankwright.models.attribution._BLOCK_VALUES", 1)
+    monkeypatch.setattr("rankwright.models.base._BLOCK_VALUES", 1)
     assert model.predict_contributions(X, qid, n_jobs=3).tobytes() == found.tobytes()
     fixed = model.predict_contributions(X, reference=X[:7])
     assert model.predict_contributions(X, reference=X[:7][::-1], n_jobs=2).tobytes() == fixed.tobytes()

@@ -6,20 +6,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rankwright.boosting.binning import bin_features, words_of
+from rankwright.boosting.grow import Grower
+from rankwright.boosting.learner import LocalLearner, PartitionedLearner
+from rankwright.boosting.local import LocalHistograms
+from rankwright.boosting.partitions import Cuts, Layout, Part, PartitionHistograms, exact_sums
+from rankwright.cluster.worker import add_up
 from rankwright.data.threads import Team
-from rankwright.engines.host import add_up
-from rankwright.models.trees.binning import bin_features, words_of
-from rankwright.models.trees.grow import Grower
-from rankwright.models.trees.local_histograms import LocalHistograms
-from rankwright.models.trees.parted_rows import Cuts, Part
-from rankwright.models.trees.parted_sums import Layout, exact_sums
-from rankwright.models.trees.partition_histograms import PartitionHistograms
-from rankwright.solvers.parted_learner import PartedLearner
-from rankwright.solvers.tree_learner import LocalLearner
 
 sys.path.append(str(Path(__file__).parents[1] / "gpu"))
 from growers_script import TREE
-from on_card import run_on_card
+from on_device import run_on_card
 
 N, N_CATEGORIES, MAX_LEAVES, MAX_BINS, MIN_ROWS = 90, 7, 5, 16, 5
 CASES = {  # newton, tree_features, node_share, categories, directions
@@ -43,14 +40,14 @@ ON_CARD = "partition on a GPU", "all on a GPU"
 class Partitions:
     """Rows with given gradients in partitions, as a crew answers for them; or answers that others gave."""
 
-    def __init__(self, data, ends, share, n_parts, answers=None):
+    def __init__(self, data, ends, share, n_partitions, answers=None):
         X, order, *self.gradients = data
         self.gradients = [values[order] for values in self.gradients]
         self.sizes = np.stack([exact_sums(values) for values in self.gradients])
         self.share, self.answers, self.requests, self.units = share, answers, [], None
         layout, team = Layout(np.array([len(own) + 1 for own in ends])), Team(1)
         self.parts = []
-        for rows in np.array_split(np.arange(len(order)), n_parts):
+        for rows in np.array_split(np.arange(len(order)), n_partitions):
             keys = rows.astype(np.uint64) if share < 1.0 else np.empty(0, np.uint64)
             self.parts.append((rows, Part(words_of(X, order[rows], ends, team), layout, team, keys)))
 
@@ -120,7 +117,7 @@ def local(data, case):
     return learner.trees[0]
 
 
-def partitioned(data, case, n_parts=1, ahead=False, gathers=False, answers=None):
+def partitioned(data, case, n_partitions=1, ahead=False, gathers=False, answers=None):
     """A tree over partitions, and what these were asked for."""
     bins, growing, learning = parts_of(data, case)
     newton, _, share, _, ways = CASES[case]
@@ -128,14 +125,14 @@ def partitioned(data, case, n_parts=1, ahead=False, gathers=False, answers=None)
     settings = {"counts_rows": not (newton or ways), "samples": share < 1.0, "ahead": ahead}
     source = PartitionHistograms(bins.ends, varies, bins.categorical, N, **settings)
     source.few = 40 if gathers else 0
-    crew = Partitions(data, bins.ends, share, n_parts, answers)
-    learner = PartedLearner(Grower(source, **growing), crew, recall=lambda compute: compute(), **learning)
+    crew = Partitions(data, bins.ends, share, n_partitions, answers)
+    learner = PartitionedLearner(Grower(source, **growing), crew, recall=lambda compute: compute(), **learning)
     learner.fit(None, None, None)
     return learner.trees[0], crew
 
 
 @pytest.fixture(scope="module")
-def on_card(data, tmp_path_factory):
+def on_device(data, tmp_path_factory):
     """Trees and sums of all cases from the card; the sums are those that the CPU's partition was asked for."""
     X, order, residuals, weights = data
     given = {"X": X, "order": order, "residuals": residuals[order], "weights": weights[order]}
@@ -171,7 +168,7 @@ def test_all_growers_give_one_tree(data, grower, case, request):
         tree = partitioned(data, case, *GROWERS[grower])[0]
         found = {name: getattr(tree, name) for name in TREE}
     else:
-        found = on_the_card(data, case, grower, request.getfixturevalue("on_card"))
+        found = on_the_card(data, case, grower, request.getfixturevalue("on_device"))
     for name in ("feature", "threshold", "missing_left", "left", "count", "subset", "sets"):
         assert np.array_equal(found[name], getattr(expected, name)), name
     np.testing.assert_allclose(found["value"], expected.value, rtol=0, atol=1e-9)

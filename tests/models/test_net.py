@@ -5,11 +5,11 @@ import pytest
 from scipy import sparse
 
 from rankwright import InputError, LinearModel, load_model, save_model
-from rankwright.data.container_write import write_file
-from rankwright.models.kinds import KINDS
-from rankwright.models.kinds import MODEL as FILE
-from rankwright.models.net import NetModel
+from rankwright.io.container import write_file
+from rankwright.models.saving import KINDS
+from rankwright.models.saving import MODEL as FILE
 from rankwright.models.sum import SumModel
+from rankwright.nets.model import NetModel
 
 RNG = np.random.default_rng(11)
 INNER, CONSTANTS, OUTER = RNG.normal(size=(4, 7)), RNG.normal(size=4), RNG.normal(size=4)

@@ -11,15 +11,14 @@ import pytest
 from scipy import sparse
 
 from rankwright import InputError, RankingData
+from rankwright.boosting.forest import Forest
+from rankwright.boosting.tree_model import GradeModel, TreeModel
 from rankwright.models.base import Model
 from rankwright.models.binned import BinnedModel
-from rankwright.models.kinds import KINDS
 from rankwright.models.linear import LinearModel
-from rankwright.models.net import NetModel
-from rankwright.models.saving import load_model, save_model
+from rankwright.models.saving import KINDS, load_model, save_model
 from rankwright.models.sum import SumModel
-from rankwright.models.trees.forest import Forest
-from rankwright.models.trees.model import GradeModel, TreeModel
+from rankwright.nets.model import NetModel
 
 NAMES = ("a", "b", "c")
 X = np.random.default_rng(5).normal(size=(6, 3))

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 import rankwright
 from rankwright import InputError
-from rankwright.data.container_write import write_file
+from rankwright.io.container import write_file
 from rankwright.io.detect import detect
-from rankwright.models.kinds import MODEL
 from rankwright.models.linear import LinearModel
-from rankwright.models.saving import SavedModel, load_model, save_model
+from rankwright.models.saving import MODEL, SavedModel, load_model, save_model
 
 RNG = np.random.default_rng(3)
 COEF = RNG.normal(size=20)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from rankwright.maxmargin.hinge import StructuredHinge
 from rankwright.measures import parse_measure
-from rankwright.objectives.structured import StructuredHinge
 
 RNG = np.random.default_rng(4)
 SIZES = np.array([7, 12, 3, 9])

@@ -9,13 +9,12 @@ from contract import bits, make
 from scipy import stats
 
 from rankwright import AutoRanker, InputError, InputWarning, RankingData, evaluate, load_model
+from rankwright.maxmargin.ranking_svm import RankingSVM
+from rankwright.maxmargin.structured_svm import StructuredSVM
 from rankwright.models.linear import LinearModel
 from rankwright.models.sum import SumModel
-from rankwright.rankers.committee import DROPPED_FROM, HeldOut, interval_of
-from rankwright.rankers.cross_validation import cross_validate
-from rankwright.rankers.folds import Folds
-from rankwright.rankers.max_margin import StructuredSVM
-from rankwright.rankers.ranking_svm import RankingSVM
+from rankwright.rankers.cross_validation import Folds, cross_validate
+from rankwright.rankers.facts import DROPPED_FROM, HeldOut, interval_of
 
 TWO = ["svm-map", "rank-svm"]
 BOTH = ["svm-map", "lambdamart-4"]

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from rankwright import InputError, InputWarning, LambdaMART, RankingData, RankingSVM, StructuredSVM, click_model
+from rankwright.boosting.lambdas import ClickLambdas, Lambdas
 from rankwright.measures import parse_measure
-from rankwright.measures.oracles.clicks import clicks as click_pairs
-from rankwright.objectives.click_lambdas import ClickLambdas
-from rankwright.objectives.lambdas import Lambdas
+from rankwright.measures.oracles.pairs import clicks as click_pairs
+from rankwright.rankers.cross_validation import query_values, validation_value
 from rankwright.rankers.positions import clicks_of, inverse_propensities
-from rankwright.rankers.validation import query_values, validation_value
 from rankwright.rankers.weights import click_weights
 
 PROPENSITIES = [1.0, 0.5, 0.25, 0.2]

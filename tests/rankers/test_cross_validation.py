@@ -20,8 +20,7 @@ from rankwright import (
     StructuredSVM,
     evaluate,
 )
-from rankwright.rankers.cross_validation import cross_validate
-from rankwright.rankers.folds import Folds
+from rankwright.rankers.cross_validation import Folds, cross_validate
 
 GRID = [0.01, 1.0, 100.0]
 TREES = {"n_trees": 12, "max_leaves": 4, "min_rows": 4, "patience": None}

@@ -8,9 +8,9 @@ from scipy import sparse
 from sklearn.base import clone
 
 from rankwright import InputError, RankingData
-from rankwright.rankers.lambda_mart import LambdaMART
-from rankwright.rankers.max_margin import StructuredSVM
-from rankwright.rankers.ranking_svm import RankingSVM
+from rankwright.boosting.lambda_mart import LambdaMART
+from rankwright.maxmargin.ranking_svm import RankingSVM
+from rankwright.maxmargin.structured_svm import StructuredSVM
 
 TOP = np.finfo(np.float64).max
 HUGE = {

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from rankwright.objectives.lambdas import Lambdas
-from rankwright.rankers.lambda_boost import LambdaBoost
-from rankwright.rankers.lambda_mart import LambdaMART
-from rankwright.rankers.lambda_rank import LambdaRank, RankNet
-from rankwright.rankers.mc_rank import McRank
-from rankwright.solvers.net_training import NetTrainer
+from rankwright.boosting.lambda_boost import LambdaBoost
+from rankwright.boosting.lambda_mart import LambdaMART
+from rankwright.boosting.lambdas import Lambdas
+from rankwright.boosting.mc_rank import McRank
+from rankwright.nets.lambda_rank import LambdaRank, RankNet
+from rankwright.nets.training import NetTrainer
 
 TREES = {"n_trees": 8, "max_leaves": 6, "min_rows": 3}
 DRAWN = {"tree_rows": 0.6, "tree_features": 0.7, "randomize_nodes": 0.8}
@@ -65,7 +65,7 @@ def test_predictions_stay_the_same(name, form):
 
 @pytest.mark.parametrize("ranker", [RANKERS["lambdamart-drawn"], RANKERS["mcrank-drawn"]], ids=["lambdamart", "mcrank"])
 def test_trees_are_the_same_bits(ranker, monkeypatch):
-    monkeypatch.setattr("rankwright.models.trees.binning._SAMPLE", 60)  # where bins are placed is drawn too
+    monkeypatch.setattr("rankwright.boosting.binning._SAMPLE", 60)  # where bins are placed is drawn too
     X, y, qid = tied()
     plain = ranker.fit(X, y, qid).predict(X)
     for _, *data in list(changed(X, y, qid))[:2]:

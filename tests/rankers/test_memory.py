@@ -24,12 +24,13 @@ from rankwright import (
     RankNet,
     StructuredSVM,
 )
-from rankwright.data import parts, scratch
-from rankwright.data.folder import load_folder, save_folder
-from rankwright.data.parts import batches, feature_bytes, pieces, some_queries, stored
+from rankwright.boosting import binning
+from rankwright.data import subsets as parts
+from rankwright.data import threads as scratch
 from rankwright.data.statistics import statistics_of
-from rankwright.models.trees import binning
-from rankwright.rankers import accuracy
+from rankwright.data.subsets import batches, feature_bytes, pieces, some_queries, stored
+from rankwright.io.folder import load_folder, save_folder
+from rankwright.maxmargin import accuracy
 
 SIZE, N_QUERIES = 50, 160
 BESIDES = 100 * SIZE * N_QUERIES + (5 << 20)  # bytes: some numbers per document, and what does not grow with the data
@@ -232,8 +233,8 @@ import numpy as np
 from pathlib import Path
 from rankwright import LambdaMART, StructuredSVM
 from rankwright.data import scratch
-from rankwright.data.folder import load_folder
-from rankwright.models.trees import binning
+from rankwright.io.folder import load_folder
+from rankwright.boosting import binning
 
 scratch.LARGE, binning._SAMPLE = 1 << 20, 20_000
 folder = Path(sys.argv[1])

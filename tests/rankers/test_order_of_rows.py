@@ -60,8 +60,8 @@ def test_rows_and_queries_may_be_shuffled(ranker, form):
 @pytest.mark.parametrize("n_features", [40, 260], ids=["curvature", "inner products"])
 @pytest.mark.parametrize("ranker", [RankingSVM(0.3), StructuredSVM("map", 3.0)], ids=["rank-svm", "map"])
 def test_neither_threads_nor_order_change_a_bit_with_more_features(monkeypatch, ranker, n_features):
-    monkeypatch.setattr("rankwright.objectives.structured._TASK_DOCS", 50)
-    monkeypatch.setattr("rankwright.objectives.canonical._RUN", 50)
+    monkeypatch.setattr("rankwright.maxmargin.hinge._TASK_DOCS", 50)
+    monkeypatch.setattr("rankwright.maxmargin.order._RUN", 50)
     X, y, qid = with_ties(4, 60, n_features)
     first = ranker.set_params(n_jobs=1).fit(X, y, qid).coef_
     assert ranker.set_params(n_jobs=3).fit(X, y, qid).coef_.tobytes() == first.tobytes()

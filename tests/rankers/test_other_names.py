@@ -11,7 +11,7 @@ import xgboost
 from rankwright import LambdaMART, RankingSVM, train
 from rankwright.cli.main import main
 from rankwright.errors import InputError
-from rankwright.rankers.other_names import _NAMES, _OURS
+from rankwright.rankers.parameters import _NAMES, _OURS
 
 X, Y, QID = np.random.default_rng(0).normal(size=(40, 3)), np.tile([0, 1, 2, 0], 10), np.repeat(np.arange(10), 4)
 

@@ -14,10 +14,10 @@ from sklearn.inspection import permutation_importance
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
 from rankwright import InputError, InputWarning, QueryKFold, RankingData
-from rankwright.rankers.accuracy import AccuracySVM
-from rankwright.rankers.bins import ThresholdBins
-from rankwright.rankers.max_margin import StructuredSVM
-from rankwright.rankers.ranking_svm import RankingSVM
+from rankwright.maxmargin.accuracy import AccuracySVM
+from rankwright.maxmargin.bins import ThresholdBins
+from rankwright.maxmargin.ranking_svm import RankingSVM
+from rankwright.maxmargin.structured_svm import StructuredSVM
 
 NAMES = ["a", "b", "c", "d", "e"]
 FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table, "batch": pa.RecordBatch.from_pydict}

@@ -13,10 +13,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rankwright import InputError, QueryKFold, evaluate
-from rankwright.rankers.lambda_mart import LambdaMART
-from rankwright.rankers.max_margin import StructuredSVM
-from rankwright.rankers.mc_rank import McRank
-from rankwright.rankers.ranking_svm import RankingSVM
+from rankwright.boosting.lambda_mart import LambdaMART
+from rankwright.boosting.mc_rank import McRank
+from rankwright.maxmargin.ranking_svm import RankingSVM
+from rankwright.maxmargin.structured_svm import StructuredSVM
 
 pytestmark = pytest.mark.filterwarnings("ignore:the model learnt n")  # some losses here cannot be lowered
 

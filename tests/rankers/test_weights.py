@@ -7,11 +7,11 @@ from scipy import sparse
 from sklearn.base import clone
 
 from rankwright import InputError, RankingData
-from rankwright.rankers.accuracy import AccuracySVM
-from rankwright.rankers.lambda_rank import LambdaRank
-from rankwright.rankers.max_margin import StructuredSVM
-from rankwright.rankers.mc_rank import McRank
-from rankwright.rankers.ranking_svm import RankingSVM
+from rankwright.boosting.mc_rank import McRank
+from rankwright.maxmargin.accuracy import AccuracySVM
+from rankwright.maxmargin.ranking_svm import RankingSVM
+from rankwright.maxmargin.structured_svm import StructuredSVM
+from rankwright.nets.lambda_rank import LambdaRank
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from toy_documents import files_of, make_documents
 
-import rankwright.data.container_write as container_write
+import rankwright.io.container as container_write
 from altered import alter_array, alter_header, alterations
 from rankwright import Index, InputError, build_index
 from rankwright.cli.main import main

@@ -59,7 +59,7 @@ def test_features_that_are_not_numbers(index, name, message):
 
 
 def test_features_of_numbers_alone(index):
-    from rankwright.data.trec import TrecTable
+    from rankwright.data.trec_table import TrecTable
 
     run = TrecTable(np.array(["1"]), np.array([0, 2]), np.array([b"a", b"c"]), np.array([2.0, 1.0]))
     made = make_features(index, {"1": "lift"}, features=["price", "clicks(missing=0)"], candidates=run)

@@ -266,8 +266,8 @@ def test_damaged_numbers_are_found(index):
 
 KILL = """
 import os, signal, sys
-import rankwright.data.container_write as writing
-import rankwright.data.temporary as temporary
+import rankwright.io.container as writing
+import rankwright.io.atomic as temporary
 from rankwright import Index
 
 path, where, count = sys.argv[1], sys.argv[2], int(sys.argv[3])

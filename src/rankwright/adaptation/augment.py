@@ -12,16 +12,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwright._types import Array
 from rankwright.data import sparse
 from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError
 from rankwright.rankers.inputs import check_size
 
-__all__ = ["Augmentation", "augment", "label_entropy"]
+__all__ = ["Augmentation", "augment"]
 
-Array = npt.NDArray[Any]
 _BLOCK = 4096  # background rows at a time
 _SEEDS = 2048  # in-domain rows at a time
 _DOUBT = 1e-4  # more than the error of a cosine in single precision

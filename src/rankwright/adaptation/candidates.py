@@ -8,19 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwright._types import Array
 from rankwright.data.dataset import RankingData
 from rankwright.evaluation.evaluate import Evaluation
 from rankwright.evaluation.significance import bootstrap_interval, p_value
 from rankwright.measures import Measure
 from rankwright.models.saving import save_model
+from rankwright.rankers.cross_validation import Folds
 from rankwright.rankers.facts import Fitted, Notice
-from rankwright.rankers.folds import Folds
 
-__all__ = ["Adapted", "Candidate", "choose"]
+__all__ = ["Adapted"]
 
-Array = npt.NDArray[Any]
 _ALPHA = 0.05
 
 
@@ -28,25 +27,12 @@ _ALPHA = 0.05
 class Candidate:
     """One way that was tried.
 
-    Attributes
-    ----------
-    name : str
-        One of ``METHODS``.
-    model : Model
-        What came of it; contains the background if it needs it.
-    evaluation : Evaluation
-        On the validation data; without it, of the training queries while they were held out.
-    seconds : float
-        Training time.
-    training : Fitted or None
-        The facts of its training; None for the background.
-    details : mapping
-        Figures of this way alone: weights of an interpolation, documents taken, the settings chosen.
-    tried : tuple of (dict, float)
-        The settings that were chosen from, with the value of the measure on the validation data; empty if there was
-        nothing to choose.
-    scores : ndarray or None
-        Without validation data: out-of-fold scores of the training data, in its own order, that were evaluated.
+    `name`: one of ``METHODS``. `model`: what came of it; contains the background if it needs it. `evaluation`: on the
+    validation data; without it, of the training queries while they were held out. `seconds`: training time. `training`:
+    the facts of its training; None for the background. `details`: figures of this way alone: weights of an
+    interpolation, documents taken, the settings chosen. `tried`: the settings that were chosen from, with the value of
+    the measure on the validation data; empty if there was nothing to choose. `scores`: without validation data:
+    out-of-fold scores of the training data, in its own order, that were evaluated.
     """
 
     name: str

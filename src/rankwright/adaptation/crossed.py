@@ -12,17 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwright._types import Array
 from rankwright.adaptation.augment import augment
+from rankwright.committee.interpolation import Interpolation
 from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError
-from rankwright.rankers.cross_validation import CrossValidation
+from rankwright.rankers.cross_validation import CrossValidation, Folds
 from rankwright.rankers.facts import Fitted
-from rankwright.rankers.folds import Folds
-from rankwright.rankers.interpolation import Interpolation
-
-Array = npt.NDArray[Any]
 
 
 def folds_of(train: RankingData, cv: int, seed: int) -> Folds:
@@ -45,16 +42,9 @@ def completed(crossed: CrossValidation) -> CrossValidation:
 class CrossedSum:
     """An interpolation whose weights were fitted on out-of-fold scores.
 
-    Attributes
-    ----------
-    joined : Interpolation
-        The models with these weights.
-    facts : Fitted
-        Of the fit of the weights.
-    scores : ndarray
-        Out-of-fold scores: each fold's by weights that were fitted on the others.
-    models : tuple of Model
-        The interpolation of every fold, where none of the components was trained on the data.
+    `joined`: the models with these weights. `facts`: of the fit of the weights. `scores`: out-of-fold scores: each
+    fold's by weights that were fitted on the others. `models`: the interpolation of every fold, where none of the
+    components was trained on the data.
     """
 
     joined: Interpolation
@@ -73,18 +63,10 @@ def cross_sum(
 ) -> CrossedSum:
     """Interpolate models by their out-of-fold scores.
 
-    Parameters
-    ----------
-    make : callable
-        The interpolation of components (None: features) with weights, or a way to find them (None: the usual one).
-    models, scores : sequence
-        The components, and their scores of the training data; out of fold where they were trained on it.
-    learnt : sequence of bool
-        Which were: the scores of every fold come from a model of their own, with a scale of its own.
-    train : RankingData
-        The training data.
-    folds : Folds
-        Its folds; all queries are held out once.
+    `make`: the interpolation of components (None: features) with weights, or a way to find them (None: the usual one).
+    `models`, `scores`: the components, and their scores of the training data; out of fold where they were trained on
+    it. `learnt`: which were: the scores of every fold come from a model of their own, with a scale of its own. `train`:
+    the training data. `folds`: its folds; all queries are held out once.
     """
     rows = folds.of_query[train.query_of_row()]
     columns = [
@@ -122,12 +104,7 @@ def _on_one_scale(scores: Array, folds: Array, data: RankingData) -> Array:
 def best_point(candidates: Sequence[CrossValidation], folds: Folds, train: RankingData) -> tuple[int, Array]:
     """The point of a grid with the highest mean, and out-of-fold scores: each fold's by the best point of the others.
 
-    Parameters
-    ----------
-    found : sequence of CrossValidation
-        Of every point.
-    folds, train
-        As for :func:`cross_sum`.
+    `found`: of every point. `folds`, `train`: as for :func:`cross_sum`.
     """
     best = int(np.argmax([max(candidate.means) for candidate in candidates]))
     values = np.array([candidate.query_values for candidate in candidates])

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rankwright.adaptation.candidates import Adapted
 from rankwright.adaptation.ways import Adaptation
@@ -19,9 +18,8 @@ from rankwright.evaluation.render import TextTable, draw
 from rankwright.evaluation.significance import p_value
 from rankwright.measures import Measure, parse_reported
 
-__all__ = ["CurvePoint", "RobustnessReport", "Row", "learning_curve", "robustness", "write_curve"]
+__all__ = ["RobustnessReport", "learning_curve", "robustness"]
 
-Array = npt.NDArray[Any]
 _COLOURS = ("#1b1f24", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 _MARKERS = ("s", "o", "^", "D", "v", "P", "X")
 
@@ -30,18 +28,9 @@ _MARKERS = ("s", "o", "^", "D", "v", "P", "X")
 class Row:
     """One method on one test set, against the background ranker.
 
-    Attributes
-    ----------
-    test, method : str
-        Names of the test set and of the method.
-    mean, difference : float
-        Mean of the measure, and its difference from the background.
-    wins, ties, losses : int
-        Queries that got better, stayed the same, got worse.
-    harm : float
-        Share of queries that got clearly worse.
-    p : float
-        Paired t-test, two-tailed.
+    `test`, `method`: names of the test set and of the method. `mean`, `difference`: mean of the measure, and its
+    difference from the background. `wins`, `ties`, `losses`: queries that got better, stayed the same, got worse.
+    `harm`: share of queries that got clearly worse. `p`: paired t-test, two-tailed.
     """
 
     test: str
@@ -220,7 +209,7 @@ def write_curve(curve: Sequence[CurvePoint], measure: str, path: str | Path) -> 
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    from rankwright.data.files import replace_file
+    from rankwright.io.files import replace_file
 
     path = Path(path)
     if path.suffix.lower() not in (".png", ".svg"):

@@ -15,25 +15,25 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwright._types import Array
 from rankwright.adaptation.augment import augment
 from rankwright.adaptation.candidates import Adapted, Candidate, choose
 from rankwright.adaptation.crossed import best_point, completed, cross_sum, folds_of, with_neighbours
+from rankwright.committee.interpolation import Interpolation
 from rankwright.data.dataset import RankingData
 from rankwright.data.overlap import shared_queries
 from rankwright.errors import InputError, InputWarning
 from rankwright.evaluation.evaluate import Evaluation, evaluate
 from rankwright.measures import Measure, Rankings, parse_goal, parse_measure
 from rankwright.rankers.background import background_model, background_scores, compare_features
-from rankwright.rankers.cross_validation import CrossValidation
+from rankwright.rankers.cross_validation import FOLDS, CrossValidation, Folds
 from rankwright.rankers.facts import Fitted, Kind, Notice, shared_notices
-from rankwright.rankers.folds import FOLDS, Folds
-from rankwright.rankers.interpolation import Interpolation
 from rankwright.training.methods import parse_method
 from rankwright.training.train import Plan, plan
 
-Array = npt.NDArray[Any]
+__all__ = ["adapt"]
+
 METHODS = {
     "background": "the background ranker unchanged; of several, their interpolation",
     "in-domain": "a ranker trained on the in-domain data alone",
@@ -123,10 +123,7 @@ class Adaptation:
     def run(self, method: str = "auto", progress: Callable[[int, int], Any] | None = None) -> Adapted:
         """Try one way, or all that can be tried, and choose; without Python warnings.
 
-        Parameters
-        ----------
-        method, progress
-            As for :func:`adapt`.
+        `method`, `progress`: as for :func:`adapt`.
         """
         names = self._names(method)
         measure = parse_measure(self.measure)
@@ -188,12 +185,8 @@ class Adaptation:
     def candidate(self, name: str, step: Callable[[int], Any] | None = None) -> Candidate:
         """Train and evaluate one way, once; InputError if it cannot be used, KeyboardInterrupt if interrupted.
 
-        Parameters
-        ----------
-        name : str
-            One of ``METHODS``, or with several backgrounds ``"background (NAME)"``.
-        step : callable, optional
-            Called with the number of settings tried after each of them but the last.
+        `name`: one of ``METHODS``, or with several backgrounds ``"background (NAME)"``. `step`: called with the number
+        of settings tried after each of them but the last.
         """
         if name not in self._tried:
             began = time.perf_counter()

@@ -270,7 +270,7 @@ def _fitting(
     missing_as_zero: bool,
 ) -> RankingData:
     """Data with the features of the background models, or those of the new domain; an error if it lacks some."""
-    from rankwright.data.matching import MissingFeaturesError, add_missing
+    from rankwright.data.dataset import MissingFeaturesError, add_missing
 
     role = name.partition(" ")[0]
     if missing_as_zero:

@@ -1,6 +1,6 @@
 """Compiling ahead: on the first use of a method, other processes compile parts of its code while data is read.
 
-numba compiles one function at a time in a process. The parts of a training (`rankwright.training.rehearsal`) are shared
+numba compiles one function at a time in a process. The parts of a training (`rankwright.training.warmup`) are shared
 out through a folder of claims: a process that makes a part's file compiles it and leaves the code in numba's cache,
 where the others find it. The process that trains takes part, too, once its data is read.
 
@@ -43,10 +43,7 @@ COMPILING = "compiling the training code, once on this machine: 5 to 40 seconds 
 class Ahead:
     """The processes that compile a method, which share a folder; without one, there is nothing to compile.
 
-    Attributes
-    ----------
-    told : bool
-        Whether there is something to compile, and the user was told.
+    `told`: whether there is something to compile, and the user was told.
     """
 
     def __init__(self, method: str, folder: Path | None) -> None:
@@ -62,7 +59,7 @@ class Ahead:
 
     def finish(self, data: RankingData) -> None:
         """Compile what no worker has begun, for data like this, and wait for the workers."""
-        from rankwright.training.rehearsal import form_of
+        from rankwright.training.warmup import form_of
 
         if self._folder is None:
             return
@@ -90,9 +87,9 @@ def compiling_ahead(method: str, tell: Callable[[], Any], device: str = "cpu") -
 
     ``tell`` is called if so. For another device nothing is compiled ahead: it needs little of the code.
     """
-    from rankwright.training.rehearsal import rehearsals
+    from rankwright.training.warmup import warmups
 
-    parts = rehearsals(method) if device == "cpu" else []
+    parts = warmups(method) if device == "cpu" else []
     workers = min(_cores() - 1, _MOST_WORKERS, len(parts))
     shared = None
     if workers >= 1 and sys.executable and keeps_code() and not all(part.is_compiled() for part in parts):
@@ -126,10 +123,10 @@ def _start(method: str, folder: Path) -> subprocess.Popen[bytes]:
 
 def _compile_parts(method: str, folder: Path) -> None:
     """Rehearse the parts that no other process has claimed; those that depend on the form of the data come last."""
-    from rankwright.training.rehearsal import few_documents, rehearsals
+    from rankwright.training.warmup import few_documents, warmups
 
     form = "dense-float32"
-    for part in rehearsals(method):
+    for part in warmups(method):
         if part.needs_form:
             form = _await_form(folder)
         if _claim(folder / part.name):
@@ -220,11 +217,11 @@ def told_of_compiling(
         listening.enter_context(event.install_listener("numba:compile", _listener(event.Listener, begin)))
         if device == "cuda":
             with suppress(ImportError, ValueError):  # of other versions, which then compile in silence
-                from numba.cuda.core import event as of_card
+                from numba.cuda.core import event as of_device
 
                 # Taken once to look for a kernel in the cache, and once more to compile it.
-                teller = _listener(of_card.Listener, begin, 2)
-                listening.enter_context(of_card.install_listener("numba-cuda:compiler_lock", teller))
+                teller = _listener(of_device.Listener, begin, 2)
+                listening.enter_context(of_device.install_listener("numba-cuda:compiler_lock", teller))
         yield lambda: bool(began)
 
 

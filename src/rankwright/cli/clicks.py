@@ -90,10 +90,10 @@ def command(log: Path, target: Path, **options: Any) -> None:
       rankwright train pages.rank --method lambdamart --position position --pair pair --propensities p.csv -o m.rkw
     """
     from rankwright.cli.printing import reading
-    from rankwright.clicks.filters import drop_sessions
+    from rankwright.clicks.log import drop_sessions
     from rankwright.clicks.models import click_model
     from rankwright.clicks.reading import read_clicks
-    from rankwright.data.trec import write_qrels
+    from rankwright.io.trec import write_qrels
 
     targets = [target, *(options[name] for name in ("estimates", "looks", "pages", "numbered") if options[name])]
     for number, path in enumerate(targets):
@@ -186,7 +186,7 @@ def _write_pages(pages: ClickPages, path: Path) -> str:
 
 
 def _write_queries(log: ClickLog, names: list[str], path: Path) -> None:
-    from rankwright.data.files import replace_file
+    from rankwright.io.files import replace_file
 
     with replace_file(path) as out:
         for name, query in zip(names, log.query_ids, strict=True):

@@ -43,12 +43,7 @@ def command(shell: str) -> None:
 def completed(cli: click.Command, asked: str) -> str:
     """What the script of a shell asks for: the words that may come next, one per line.
 
-    Parameters
-    ----------
-    cli : click.Command
-        The program.
-    asked : str
-        Such as ``bash_complete``; what is typed is in variables of the environment.
+    `cli`: the program. `asked`: such as ``bash_complete``; what is typed is in variables of the environment.
     """
     shell, _, what = asked.partition("_")
     return _of_shell(cli, shell).complete() + "\n" if shell in _SHELLS and what == "complete" else ""

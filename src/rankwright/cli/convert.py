@@ -53,7 +53,7 @@ _FILL_HELP = "Put this number where a feature is missing; do the same to all dat
 )
 @click.option(
     "--by-query",
-    "n_parts",
+    "n_partitions",
     type=Whole(1),
     metavar="N",
     help="Write whole queries into N parts: OUTPUT is a folder that ends in .parts.",
@@ -70,7 +70,7 @@ def command(
     negative_as_zero: bool,
     sparse: bool | None,
     scale: str | None,
-    n_parts: int | None,
+    n_partitions: int | None,
     fill: float | None,
     columns: Columns | None,
     **options: Any,
@@ -107,13 +107,13 @@ def command(
 
     cleaner = cleaner_alone(options)
     negative: Literal["error", "zero"] = "zero" if negative_as_zero else "error"
-    if n_parts is not None:
+    if n_partitions is not None:
         unfit = [
             name for name, value in {"--scale": scale, "--fill": fill, "--clean": cleaner}.items() if value is not None
         ]
         if unfit:
             raise InputError(f"{unfit[0]} is not for --by-query; convert without it")
-        summary = partition(sources, target, n_parts, dtype, group, negative, sparse, columns)
+        summary = partition(sources, target, n_partitions, dtype, group, negative, sparse, columns)
         click.echo(f"wrote {target}: {summary}", err=True)
         return
     if len(sources) > 1:
@@ -182,9 +182,9 @@ def _features(
 def _trec(found: Detected, target: Path, negative_as_zero: bool, columns: Columns | None) -> Callable[[], str]:
     """Read judgements or a run; the result writes them and returns a summary."""
     from rankwright.cli.printing import reading
-    from rankwright.data.columns import read_columns
-    from rankwright.data.trec import read_run, write_qrels, write_run
+    from rankwright.io.columns import read_columns
     from rankwright.io.detect import suffix_of
+    from rankwright.io.trec import read_run, write_qrels, write_run
 
     is_run = found.kind == "run"
     if suffix_of(target) not in _TREC_SUFFIXES[found.kind]:

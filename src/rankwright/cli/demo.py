@@ -24,7 +24,7 @@ from rankwright.evaluation.significance import bootstrap_interval
 
 if TYPE_CHECKING:
     from rankwright.data.dataset import RankingData
-    from rankwright.data.trec import TrecTable
+    from rankwright.data.trec_table import TrecTable
     from rankwright.datasets import Collection
     from rankwright.evaluation.evaluate import Evaluation
     from rankwright.text.index.index import Index
@@ -199,7 +199,8 @@ def _train(parts: _Parts, folder: Path, seed: int, threads: int) -> dict[str, An
 
 
 def _rank(parts: _Parts, models: dict[str, Any], folder: Path) -> dict[str, TrecTable]:
-    from rankwright.data.trec import TrecTable, write_run
+    from rankwright.data.trec_table import TrecTable
+    from rankwright.io.trec import write_run
 
     with _step(5, "ranking the held-out queries") as say:
         names = list(parts.test.feature_names or ())
@@ -230,7 +231,7 @@ def _best_function(parts: _Parts) -> str:
 
 
 def _judgements_of(collection: Collection, test: RankingData, folder: Path) -> TrecTable:
-    from rankwright.data.trec import write_qrels
+    from rankwright.io.trec import write_qrels
 
     held_out = collection.qrels.select(test.query_ids)
     write_qrels(held_out, folder / "qrels.txt")
@@ -325,7 +326,7 @@ def write_plots(evaluations: Sequence[Evaluation], kinds: Mapping[str, str], fol
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    from rankwright.data.files import replace_file
+    from rankwright.io.files import replace_file
 
     style: Any = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "svg.hashsalt": "rankwright"}
     written = []

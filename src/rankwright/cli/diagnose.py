@@ -100,8 +100,8 @@ def command(
       rankwright diagnose train.txt --losses map,ndcg,pairs --valid vali.txt -m nDCG@10 -o health.png -o health.svg
       rankwright diagnose train.txt --pairs --query 12 --query 50 -o pairs.png
     """
+    from rankwright.maxmargin.cost import DEFAULT_GRID
     from rankwright.measures import parse_measure
-    from rankwright.rankers.cost import DEFAULT_GRID
     from rankwright.training.health import check_losses, training_health
     from rankwright.training.pair_models import pair_models
     from rankwright.training.train import TRAINING, VALIDATION
@@ -167,7 +167,7 @@ def _losses(text: str) -> list[Any]:
 
 
 def _write(path: Path, text: str) -> None:
-    from rankwright.data.files import replace_file
+    from rankwright.io.files import replace_file
 
     with replace_file(path) as out:
         out.write(text.encode())

@@ -54,16 +54,8 @@ EXTRAS = {
 class Check:
     """What was looked at.
 
-    Attributes
-    ----------
-    name : str
-        Of the check.
-    state : {"ok", "note", "problem"}
-        A note is worth knowing, a problem keeps something from working.
-    found : str
-        What was found.
-    todo : str
-        What to do about it; empty if nothing.
+    `name`: of the check. `state` ({"ok", "note", "problem"}): a note is worth knowing, a problem keeps something from
+    working. `found`: what was found. `todo`: what to do about it; empty if nothing.
     """
 
     name: str
@@ -194,13 +186,13 @@ def _threads() -> Check:
 
 def _gpu() -> Check:
     """Whether there is a GPU that ``--device cuda`` can use."""
-    from rankwright.gpu import card
+    from rankwright.gpu import device as device
 
     try:
-        card.check_card()
+        device.check_device()
     except InputError as error:
-        return Check("gpu", "ok", f"not used: {error.message.removeprefix(card.NEEDED).partition(';')[0]}")
-    return Check("gpu", "ok", f"{card.name()}, {card.free_bytes() / _GB:.1f} GB free, for --device cuda")
+        return Check("gpu", "ok", f"not used: {error.message.removeprefix(device.NEEDED).partition(';')[0]}")
+    return Check("gpu", "ok", f"{device.name()}, {device.free_bytes() / _GB:.1f} GB free, for --device cuda")
 
 
 def _memory() -> Check:
@@ -266,7 +258,7 @@ def _cache() -> Check:
     if not keeps_code():
         return Check("compiled code", "note", "no folder for it can be written: every run compiles what it uses", todo)
     try:
-        from rankwright.solvers.smoothed import minimise
+        from rankwright.maxmargin.smoothed import minimise
     except RuntimeError as error:
         if "no locator available" not in str(error):
             raise
@@ -283,7 +275,7 @@ def _training() -> Check:
     """Train, save and load a ranker, on documents that one feature separates."""
     import numpy as np
 
-    from rankwright.rankers.max_margin import StructuredSVM
+    from rankwright.maxmargin.structured_svm import StructuredSVM
 
     X = np.random.default_rng(0).normal(size=(40, 3))
     labels, qid = (X[:, 0] > 0).astype(int), np.repeat(np.arange(4), 10)

@@ -14,9 +14,9 @@ import click
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
+    from rankwright.cluster.cluster import Transport
+    from rankwright.cluster.journal import Journal
     from rankwright.data.dataset import RankingData
-    from rankwright.engines.fleet import Transport
-    from rankwright.engines.journal import Journal
     from rankwright.io.roles import Columns
 
 _NOT_DECIDING = {"target", "threads", "engine", "resume", "as_json"}  # options of train that leave the model as it is
@@ -30,7 +30,7 @@ def engine_started(name: str | None) -> Iterator[Transport | None]:
     if name is None:
         yield None
         return
-    from rankwright.engines.choice import engine_of
+    from rankwright.cluster.open import engine_of
 
     logging.disable(logging.CRITICAL)
     try:
@@ -43,12 +43,12 @@ def engine_started(name: str | None) -> Iterator[Transport | None]:
         logging.disable(logging.NOTSET)
 
 
-def open_parted(
+def open_partitioned(
     path: Path, transport: Transport, group: Path | None = None, columns: Columns | None = None
 ) -> RankingData:
     """The data of a folder, its parts with an engine."""
-    from rankwright.engines.local import Local
-    from rankwright.engines.opening import open_parts
+    from rankwright.cluster.open import open_partitions
+    from rankwright.cluster.worker import Local
     from rankwright.io.detect import detected
 
     with detected(path, columns) as found:
@@ -58,7 +58,7 @@ def open_parted(
         raise InputError(f"is not in parts, which --engine needs; make them: {how}", path)
     if group is not None:
         raise InputError("group sizes are for LETOR text without qid; this data has query ids", path)
-    data = open_parts(path, transport, columns=columns)
+    data = open_partitions(path, transport, columns=columns)
     values = data.n_docs * data.n_features
     if values < _LITTLE and not isinstance(transport, Local):
         what = f"{path} has {values:,} values (rows × features)"
@@ -68,13 +68,13 @@ def open_parted(
 
 def tell_of_copies(ranker: Any, method: str, *given: RankingData | None) -> None:
     """Say that features in parts are brought together for a ranker that does not train in parts."""
-    from rankwright.data.parts import feature_bytes
     from rankwright.data.places import place_of
+    from rankwright.data.subsets import feature_bytes
 
     some = [data for data in given if data is not None and place_of(data).is_partitioned]
-    parted = [data for data in some if not ranker.trains_in_parts(data)]
-    if parted:
-        size = sum(map(feature_bytes, parted)) / 1e6
+    partitioned = [data for data in some if not ranker.trains_in_parts(data)]
+    if partitioned:
+        size = sum(map(feature_bytes, partitioned)) / 1e6
         what = f"{method} trains in one place; the features are copied there from their parts"
         click.echo(f"note: {what}, {size:,.1f} MB, for the time of the training", err=True)
 
@@ -82,18 +82,12 @@ def tell_of_copies(ranker: Any, method: str, *given: RankingData | None) -> None
 class Course:
     """A training under way, whose results are kept until it is done.
 
-    Parameters
-    ----------
-    target : path
-        The model file; the journal lies beside it.
-    key : mapping
-        What decides the training.
-    resume : bool
-        Whether to go on with the journal that is there.
+    `target`: the model file; the journal lies beside it. `key`: what decides the training. `resume`: whether to go on
+    with the journal that is there.
     """
 
     def __init__(self, target: Path, key: Mapping[str, Any], resume: bool) -> None:
-        from rankwright.engines.journal import Journal, read_key
+        from rankwright.cluster.journal import Journal, read_key
 
         path = target.parent / f".{target.name}.journal"
         if not resume and read_key(path) == dict(key):
@@ -118,7 +112,6 @@ class Course:
 
     @property
     def way_on(self) -> str:
-        """How to go on."""
         return f"the results so far are in {self.journal.path}; the same command with --resume goes on from there"
 
 
@@ -161,7 +154,7 @@ def _text(value: Any) -> Any:
 
 def _fingerprint(path: Path) -> str:
     """A checksum of a file; of a folder, one of its manifest, or else of the names and sizes of its files."""
-    from rankwright.data.partition import MANIFEST
+    from rankwright.io.partitions import MANIFEST
 
     if not path.is_dir():
         return _checksum(path)

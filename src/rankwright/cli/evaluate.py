@@ -14,7 +14,7 @@ from typing import Any, Literal
 import click
 import numpy as np
 
-from rankwright.cli.engines import engine_started, open_parted
+from rankwright.cli.engines import engine_started, open_partitioned
 from rankwright.cli.files import check_plots
 from rankwright.cli.options import (
     FILE,
@@ -28,19 +28,20 @@ from rankwright.cli.options import (
 )
 from rankwright.cli.printing import print_data, progress, reading
 from rankwright.cli.tables import matched, read_judgements, tell_doubt, tell_layout, tell_queries
-from rankwright.data.columns import read_columns
+from rankwright.cluster.cluster import Transport
 from rankwright.data.dataset import RankingData
-from rankwright.data.letor import read_letor_labels
-from rankwright.data.trec import TrecTable, read_run
-from rankwright.engines.fleet import Transport
+from rankwright.data.trec_table import TrecTable
 from rankwright.errors import InputError
 from rankwright.evaluation.comparison import compare
 from rankwright.evaluation.curves import curve_measures, query_curves
 from rankwright.evaluation.evaluate import DEFAULT_MEASURES, Evaluation, Judgements, evaluate, evaluate_run
 from rankwright.evaluation.render import FORMATS, render
 from rankwright.evaluation.significance import CORRECTIONS, TESTS
+from rankwright.io.columns import read_columns
 from rankwright.io.detect import Detected, detected, read_data
+from rankwright.io.letor import read_letor_labels
 from rankwright.io.roles import Columns
+from rankwright.io.trec import read_run
 from rankwright.measures import Measure, parse_measure
 
 _MEASURE_HELP = (
@@ -185,7 +186,7 @@ def _pooled(path: str, subtopics: bool, strata: bool, queries: str | None) -> Ju
         raise InputError("--subtopics and --strata are for different files; expected one of them")
     if not subtopics and not strata:
         return None
-    from rankwright.data.pooled_qrels import read_strata, read_subtopics
+    from rankwright.io.trec import read_strata, read_subtopics
 
     with reading(path) as progress:
         table = read_subtopics(path, progress) if subtopics else read_strata(path, progress)
@@ -231,7 +232,7 @@ def _labelled(
 ) -> RankingData:
     """The labels of a feature file; features of LETOR text are skipped, which needs no numba."""
     if engine is not None:
-        return open_parted(Path(file.path), engine, columns=columns)
+        return open_partitioned(Path(file.path), engine, columns=columns)
     negative: Literal["zero", "error"] = "zero" if negative_as_zero else "error"
     tell_layout(file, columns)
     tell_doubt(file)
@@ -375,8 +376,8 @@ def compare_command(
 
 def _overlaps(baseline: str, systems: Sequence[str], p: float, evaluations: Sequence[Evaluation]) -> list[str]:
     """A note for each run on how alike it is to the baseline."""
-    from rankwright.data.trec import read_run
     from rankwright.evaluation.agreement import rank_biased_overlap
+    from rankwright.io.trec import read_run
 
     base, notes = read_run(baseline), []
     for system, evaluation in zip(systems, evaluations[1:], strict=True):

@@ -54,7 +54,7 @@ def init(file: Path) -> None:
     Example:
       rankwright experiment init exp.toml
     """
-    from rankwright.data.files import replace_file
+    from rankwright.io.files import replace_file
 
     if file.exists():
         raise InputError("exists; expected the name of a new file", file)

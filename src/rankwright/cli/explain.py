@@ -1,7 +1,7 @@
 """`rankwright explain`: what makes a model rank as it does, feature by feature.
 
 For a model: what its features add on many documents. For a query: why A is above B, or what sets one document apart
-from the others; contributions are Shapley values (`models/attribution.py`), which sum to the difference of the scores.
+from the others; contributions are Shapley values (`models/base.py`), which sum to the difference of the scores.
 If the model scales features within each query, the values shown are the scaled ones.
 """
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from rankwright.evaluation.importance import PermutationImportance
     from rankwright.io.roles import Columns
     from rankwright.models.base import Model
-    from rankwright.models.terms import Term
+    from rankwright.models.explain import Term
 
 _BAR = 20
 _NAMED = 5  # ids named in an error
@@ -114,8 +114,8 @@ def command(
       rankwright explain model.rkw test.txt --query 17 --documents '#1' '#5' --json
     """
     from rankwright.cli.rank import scored
+    from rankwright.models.explain import explained_terms
     from rankwright.models.saving import load_model
-    from rankwright.models.terms import explained_terms
 
     _check_options(query, documents, document, repeats, measure)
     if plot is not None:
@@ -369,19 +369,12 @@ def explain_features(
 ) -> None:
     """Print a table of features, the largest mean contribution first, or the largest drop if features are shuffled.
 
-    Parameters
-    ----------
-    model, data
-        What to explain, on which documents.
-    head : dict
-        Model, method and file, for titles.
-    measure, repeats, seed
-        Of permutation importance; none if repeats is 0. The seed draws the sample, too.
-    threads, shown, as_json, plot
-        As the options of the command.
+    `model`, `data`: what to explain, on which documents. `head`: model, method and file, for titles. `measure`,
+    `repeats`, `seed`: of permutation importance; none if repeats is 0. The seed draws the sample, too. `threads`,
+    `shown`, `as_json`, `plot`: as the options of the command.
     """
     from rankwright.evaluation.importance import permutation_importance
-    from rankwright.models.terms import categorical
+    from rankwright.models.explain import categorical
 
     sample = _sample(data, seed)
     contributions = _contributions(model, sample, threads)
@@ -423,7 +416,7 @@ def _sample(data: RankingData, seed: int) -> RankingData:
 
 def _contributions(model: Model, data: RankingData, threads: int) -> Array:
     """The contributions of all documents, some queries at a time, in the order of the data."""
-    from rankwright.data.blocks import query_chunks
+    from rankwright.data.order import query_chunks
 
     found = np.zeros((data.n_docs, model.n_features))
     with progress("explaining documents") as update:

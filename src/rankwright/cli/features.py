@@ -26,7 +26,7 @@ from rankwright.errors import InputError
 
 if TYPE_CHECKING:
     from rankwright.data.dataset import RankingData
-    from rankwright.data.trec import TrecTable
+    from rankwright.data.trec_table import TrecTable
     from rankwright.io.roles import Columns
     from rankwright.text.index.index import Index
     from rankwright.text.search.features import MadeFeatures
@@ -139,8 +139,8 @@ def _check_usage(sources: Sequence[Path], runs: bool) -> None:
 
 def _check_target(target: Path, sources: Sequence[Path]) -> None:
     """Refuse an output that could not be written before doing the work."""
-    from rankwright.data.folder import HEADER
     from rankwright.io.detect import check_suffix, suffix_of
+    from rankwright.io.folder import HEADER
 
     check_suffix(target)
     if suffix_of(target) == ".qrels":
@@ -168,7 +168,7 @@ def _from_index(
     engine: str | None,
 ) -> MadeFeatures:
     from rankwright.cli.printing import progress, reading
-    from rankwright.data.trec import read_run
+    from rankwright.io.trec import read_run
     from rankwright.text.index.index import Index
     from rankwright.text.reading.queries import read_queries
     from rankwright.text.search.columns import Columns
@@ -215,8 +215,8 @@ def _set_of(name: str, index: Index, fields: Sequence[str]) -> list[str]:
 
 def _from_runs(sources: Sequence[Path], judgements: TrecTable | None, normalize: str) -> RankingData:
     from rankwright.cli.printing import reading
-    from rankwright.data.run_features import runs_to_data
-    from rankwright.data.trec import read_run
+    from rankwright.data.fusion import runs_to_data
+    from rankwright.io.trec import read_run
 
     names = [source.name.removesuffix(".gz").removesuffix(".run") for source in sources]
     if len(set(names)) < len(names):

@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from rankwright.cli.engines import open_parted
+from rankwright.cli.engines import open_partitioned
 from rankwright.cli.printing import reading
 from rankwright.cli.tables import tell_layout
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
+    from rankwright.cluster.cluster import Transport
     from rankwright.data.dataset import RankingData
-    from rankwright.engines.fleet import Transport
     from rankwright.io.roles import Columns
 
 
@@ -32,7 +32,7 @@ def read_features(
     from rankwright.io.detect import detected, read_data
 
     if engine is not None:
-        return open_parted(path, engine, group, columns)
+        return open_partitioned(path, engine, group, columns)
     with detected(path, columns) as found:
         tell_layout(found, columns)
         with reading(path) as update:
@@ -54,7 +54,7 @@ def check_target(target: Path, sources: Iterable[Path | None], *, is_folder: boo
 
 def check_plots(plots: Iterable[Path], targets: Sequence[Path], sources: Sequence[Path | None]) -> None:
     """Reject plots of an unknown kind, and files (plots and others) that could not be written in the end."""
-    from rankwright.data.figures import check_plot_name
+    from rankwright.data.display import check_plot_name
 
     for plot in plots:
         check_plot_name(plot)

@@ -12,7 +12,7 @@ from rankwright.cli.options import FILE, Whole, normalize_option, output_option
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
-    from rankwright.data.trec import TrecTable
+    from rankwright.data.trec_table import TrecTable
 
 _CHOOSE_HELP = "For rrf: choose k by these judgements, of other queries than those to test on."
 
@@ -64,7 +64,7 @@ def command(
     """
     from rankwright.cli.printing import reading
     from rankwright.data.fusion import fuse
-    from rankwright.data.trec import read_run, write_run
+    from rankwright.io.trec import read_run, write_run
 
     _check(method, k, qrels, measure)
     check_target(target, [*sources, *([] if qrels is None else [qrels])])

@@ -72,9 +72,9 @@ def command(
 
 
 def _summary(model: Model) -> str:
-    from rankwright.models.net import NetModel
+    from rankwright.boosting.tree_model import TreeModel
     from rankwright.models.sum import SumModel
-    from rankwright.models.trees.model import TreeModel
+    from rankwright.nets.model import NetModel
 
     if isinstance(model, SumModel):
         return f"{_summary(model.parts[0])}, and a constant"

@@ -14,7 +14,7 @@ import numpy as np
 
 from rankwright.cli.files import check_plots
 from rankwright.cli.options import FILE, feature_options, json_option
-from rankwright.cli.parts import show_parts
+from rankwright.cli.parts import show_partitions
 from rankwright.cli.printing import bar, escape, new_console, styled
 from rankwright.cli.tables import read_judgements, tell_doubt, tell_layout
 from rankwright.errors import InputError
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rankwright.data.dataset import RankingData
     from rankwright.data.pairs import PairSummary
     from rankwright.data.summary import FeatureSummary, QrelsSummary, RunSummary, ScoresSummary, Spread
-    from rankwright.data.trec import TrecTable
+    from rankwright.data.trec_table import TrecTable
     from rankwright.io.detect import Detected
     from rankwright.io.roles import Columns
     from rankwright.models.saving import SavedModel
@@ -76,15 +76,15 @@ def command(
       rankwright info train.txt.gz --pairs --plot pairs.png
       rankwright info model.rkw
     """
-    from rankwright.data.partition import is_parts
     from rankwright.io.detect import detected, read_data
+    from rankwright.io.partitions import is_partitions
 
     check_plots(plots, plots, [path])
     wants_pairs = with_pairs or bool(plots)
     pairs: PairSummary | None = None
-    if is_parts(path):
+    if is_partitions(path):
         pairs = _pairs(read_data(path), True) if wants_pairs else None
-        show_parts(path, as_json, verify, {} if pairs is None else {"pairs": pairs.to_dict()})
+        show_partitions(path, as_json, verify, {} if pairs is None else {"pairs": pairs.to_dict()})
         _finish(pairs, plots, as_json)
         return
     if (path / "index.json").is_file():
@@ -143,9 +143,9 @@ def _summary(
 ) -> tuple[Summary, PairSummary | None]:
     from rankwright.cli.printing import reading
     from rankwright.data import summary as summaries
-    from rankwright.data.columns import read_columns
-    from rankwright.data.trec import read_run
+    from rankwright.io.columns import read_columns
     from rankwright.io.detect import FORMATS, read_data
+    from rankwright.io.trec import read_run
 
     if file.kind == "qrels":
         table = read_judgements(file.source, columns)
@@ -397,8 +397,8 @@ def show_index(path: Path, as_json: bool) -> None:
 
 def verify_folder(file: Detected) -> None:
     """Read all of a data folder and compare its checksums."""
-    from rankwright.data.container import Container
-    from rankwright.data.folder import FOLDER
+    from rankwright.io.container import Container
+    from rankwright.io.folder import FOLDER
 
     if file.kind != "folder":
         raise InputError("has no checksums; expected parts or a data folder with --verify", file.path)

@@ -108,7 +108,7 @@ def command(
       rankwright judge docs.index queries.jsonl -o judgements --run bm25.run --run mine.run --compare bm25 mine
     """
     check_installed("judge")
-    from rankwright.data.matching import MissingFeaturesError
+    from rankwright.data.dataset import MissingFeaturesError
     from rankwright.judging.app import Texts
     from rankwright.judging.pool import read_needs
     from rankwright.judging.records import check_judge

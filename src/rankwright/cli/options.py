@@ -242,11 +242,8 @@ class FunctionOption(click.Option):
 class MethodCommand(click.Command):
     """A command with an option for every parameter of a method that declares one, and with sections in its help.
 
-    Parameters
-    ----------
-    sections : mapping
-        Title of each section, and the names of the command's own options in it. Those of methods are added before them,
-        or after the option that they name. Options that are in none are listed last.
+    `sections`: title of each section, and the names of the command's own options in it. Those of methods are added
+    before them, or after the option that they name. Options that are in none are listed last.
     """
 
     def __init__(self, *args: Any, sections: Mapping[str, Sequence[str]], **settings: Any) -> None:
@@ -361,12 +358,7 @@ def _shown_default(parameter: Parameter) -> str:
 def settings_of(method: Method, options: Mapping[str, Any], settings: Sequence[str]) -> dict[str, Any]:
     """The parameters that options and ``--set`` give a method; an option that the method does not have is an error.
 
-    Parameters
-    ----------
-    options : mapping
-        By name of the parameter; None if not given.
-    settings : sequence of str
-        ``NAME=VALUE``.
+    `options`: by name of the parameter; None if not given. `settings`: ``NAME=VALUE``.
     """
     from rankwright.training.methods import METHODS
 
@@ -397,7 +389,7 @@ def _option(parameter: str) -> str:
 
 def assigned(settings: Sequence[str], known: Sequence[str]) -> dict[str, Any]:
     """``NAME=VALUE`` settings; a value is a Python number, True, False or None, otherwise text."""
-    from rankwright.rankers.other_names import hint
+    from rankwright.rankers.parameters import hint
 
     values = {}
     for setting in settings:
@@ -431,10 +423,7 @@ _OTHER_OPTIONS = {
 class SuggestingGroup(click.Group):
     """A group of commands that says which one was probably meant.
 
-    Attributes
-    ----------
-    other_words : mapping
-        Commands that people may look for, and what does that here.
+    `other_words`: commands that people may look for, and what does that here.
     """
 
     other_words: Mapping[str, str] = {}
@@ -471,7 +460,7 @@ def _setting(name: str, command: Any) -> str:
     setting = next((param for param in getattr(command, "params", ()) if param.name == "assigned"), None)
     if setting is None or not name.startswith("--"):
         return ""
-    from rankwright.rankers.other_names import hint
+    from rankwright.rankers.parameters import hint
     from rankwright.training.methods import METHODS
 
     known = METHODS["lambdamart"].parameters() | METHODS["lambdarank"].parameters()

@@ -1,4 +1,4 @@
-"""Parts: `convert --by-query` writes them, `convert` of them joins them, `info` describes them."""
+"""Partitions: `convert --by-query` writes them, `convert` of them joins them, `info` describes them."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from rankwright.cli.tables import tell_doubt, tell_layout
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
-    from rankwright.data.partition import Manifest
+    from rankwright.io.partitions import Manifest
     from rankwright.io.roles import Columns
 
-_SUFFIX = ".parts"
-_MOST_PARTS = 100_000
-_SHOWN = 12  # parts and features listed; --json lists all
+_SUFFIX = ".partitions"
+_MOST_PARTITIONS = 100_000
+_SHOWN = 12  # partitions and features listed; --json lists all
 _TEXT = np.dtype(np.float64)  # of numbers in text, as of all conversions
 
 
 def partition(
     sources: Sequence[Path],
     target: Path,
-    n_parts: int,
+    n_partitions: int,
     dtype: str | None,
     group: Path | None,
     negative: Literal["error", "zero"],
     is_sparse: bool | None,
     columns: Columns | None,
 ) -> str:
-    """Write the queries of all inputs into parts; a summary."""
+    """Write the queries of all inputs into partitions; a summary."""
     from rankwright.cli.printing import progress
-    from rankwright.data.partition_inputs import LetorInput, ParquetInput, Settings, inputs_of
-    from rankwright.data.partition_write import write_parts
     from rankwright.io.detect import detected
+    from rankwright.io.partition_inputs import LetorInput, ParquetInput, Settings, inputs_of
+    from rankwright.io.partitions_write import write_partitions
 
-    if n_parts > _MOST_PARTS:
-        raise InputError(f"--by-query {n_parts:,}; expected at most {_MOST_PARTS:,} parts")
+    if n_partitions > _MOST_PARTITIONS:
+        raise InputError(f"--by-query {n_partitions:,}; expected at most {_MOST_PARTITIONS:,} partitions")
     if target.suffix != _SUFFIX:
-        raise InputError(f"a folder of parts ends in {_SUFFIX}; expected {target.with_suffix(_SUFFIX)}", target)
+        raise InputError(f"a folder of partitions ends in {_SUFFIX}; expected {target.with_suffix(_SUFFIX)}", target)
     for source in sources:
         if source.is_file():
             with detected(source, columns) as found:
@@ -59,52 +59,51 @@ def partition(
     wanted = np.result_type(*(one.dtype or _TEXT for one in inputs)) if dtype is None else np.dtype(dtype)
     with progress(f"reading {sources[0].name}" + (" …" if len(sources) > 1 else "")) as update:
         settings = Settings(wanted, group, negative, is_only=len(inputs) == 1)
-        written = write_parts(inputs, n_parts, target, settings, is_sparse=is_sparse, progress=update)
-    form, parts = written.form, written.parts
-    sizes = [part.documents for part in parts]
-    if len(parts) < n_parts:
-        without = n_parts - len(parts)
-        click.echo(f"note: {without:,} of {n_parts:,} parts would have no query and are left out", err=True)
+        written = write_partitions(inputs, n_partitions, target, settings, is_sparse=is_sparse, progress=update)
+    form, partitions = written.form, written.partitions
+    sizes = [partition.documents for partition in partitions]
+    if len(partitions) < n_partitions:
+        without = n_partitions - len(partitions)
+        click.echo(f"note: {without:,} of {n_partitions:,} partitions would have no query and are left out", err=True)
     kind = f"{form.n_features:,} {'sparse' if form.is_sparse else 'dense'} {form.dtype} features"
-    return f"{written.n_queries:,} queries, {written.n_docs:,} documents, {kind}, in {_parts(sizes)}"
+    return f"{written.n_queries:,} queries, {written.n_docs:,} documents, {kind}, in {_partitions(sizes)}"
 
 
 def joined(source: Path, target: Path, options: Sequence[str]) -> Callable[[], str]:
-    """Join parts; the result writes them and returns a summary."""
-    from rankwright.data.folder import load_folder
-    from rankwright.data.partition import read_manifest
-    from rankwright.data.partition_join import join_parts
+    """Join partitions; the result writes them and returns a summary."""
     from rankwright.io.detect import check_suffix, suffix_of, write_data
+    from rankwright.io.folder import load_folder
+    from rankwright.io.partitions import join_partitions, read_manifest
 
     check_suffix(target)
     if options:
-        raise InputError(f"{options[0]} is not for parts; join them first, then convert the result", source)
+        raise InputError(f"{options[0]} is not for partitions; join them first, then convert the result", source)
     manifest = read_manifest(source)
 
     def write() -> str:
         if suffix_of(target) == ".rank":
-            join_parts(manifest, target)
+            join_partitions(manifest, target)
         else:
             from tempfile import TemporaryDirectory
 
             from rankwright.cli.files import check_missing
 
             with TemporaryDirectory(prefix=".joined-", dir=target.absolute().parent) as folder:
-                join_parts(manifest, Path(folder) / "whole.rank")
+                join_partitions(manifest, Path(folder) / "whole.rank")
                 data = load_folder(Path(folder) / "whole.rank")
                 check_missing(data, target)
                 write_data(data, target)
-        return f"{manifest.n_queries:,} queries, {manifest.n_docs:,} documents, {len(manifest.parts):,} parts joined"
+        return f"{manifest.n_queries:,} queries, {manifest.n_docs:,} documents, {len(manifest.partitions):,} partitions joined"
 
     return write
 
 
-def show_parts(path: Path, as_json: bool, verify: bool, more: Mapping[str, Any]) -> None:
+def show_partitions(path: Path, as_json: bool, verify: bool, more: Mapping[str, Any]) -> None:
     """What the manifest says; features are not read, but with ``verify`` all checksums are compared.
 
     ``more`` is added to the JSON.
     """
-    from rankwright.data.partition import read_manifest
+    from rankwright.io.partitions import read_manifest
 
     manifest = read_manifest(path)
     if verify:
@@ -112,16 +111,16 @@ def show_parts(path: Path, as_json: bool, verify: bool, more: Mapping[str, Any])
     if as_json:
         click.echo(json.dumps({**_as_dict(manifest, verify), **more}, ensure_ascii=False))
         return
-    click.echo(f"{styled(str(path), bold=True)}  folder of parts\n")
+    click.echo(f"{styled(str(path), bold=True)}  folder of partitions\n")
     for name, text in _lines(manifest, verify):
         click.echo(f"  {name:<15}{text}")
 
 
 def _lines(manifest: Manifest, verified: bool) -> list[tuple[str, str]]:
-    header, parts = manifest.header, manifest.parts
-    sizes = [part.documents for part in parts]
+    header, partitions = manifest.header, manifest.partitions
+    sizes = [partition.documents for partition in partitions]
     lines = [
-        ("parts", _parts(sizes)),
+        ("partitions", _partitions(sizes)),
         ("queries", f"{manifest.n_queries:,}"),
         ("documents", f"{manifest.n_docs:,}"),
         ("document ids", "yes" if header.get("document_ids") else "none"),
@@ -133,41 +132,41 @@ def _lines(manifest: Manifest, verified: bool) -> list[tuple[str, str]]:
         total = max(1, manifest.n_docs)
         shown = [f"{label:g}: {count:,} ({count / total:.1%})" for label, count in labels[:_SHOWN]]
         lines.append(("labels", ", ".join(shown) + (", …" if len(labels) > _SHOWN else "")))
-    missing = sum(int(of_part.missing.sum()) for of_part in manifest.statistics)
+    missing = sum(int(of_partition.missing.sum()) for of_partition in manifest.statistics)
     if missing:
         lines.append(("missing", f"{missing / (manifest.n_docs * manifest.n_features):.1%} of the values"))
     lines += [("checksums", "all compared: no difference")] if verified else []
-    for at, part in enumerate(parts[:_SHOWN]):
-        size = f"{part.queries:,} queries, {part.documents:,} documents, {part.bytes:,} bytes"
-        lines.append(("" if at else "by part", f"{part.name}  {size}"))
-    if len(parts) > _SHOWN:
-        lines.append(("", f"and {len(parts) - _SHOWN:,} more (--json lists all)"))
+    for at, partition in enumerate(partitions[:_SHOWN]):
+        size = f"{partition.queries:,} queries, {partition.documents:,} documents, {partition.bytes:,} bytes"
+        lines.append(("" if at else "by partition", f"{partition.name}  {size}"))
+    if len(partitions) > _SHOWN:
+        lines.append(("", f"and {len(partitions) - _SHOWN:,} more (--json lists all)"))
     return lines
 
 
-def _parts(sizes: Sequence[int]) -> str:
+def _partitions(sizes: Sequence[int]) -> str:
     each = f"{min(sizes):,}" if min(sizes) == max(sizes) else f"{min(sizes):,} to {max(sizes):,}"
-    return f"{len(sizes):,} part{'s' * (len(sizes) > 1)} of {each} documents"
+    return f"{len(sizes):,} partition{'s' * (len(sizes) > 1)} of {each} documents"
 
 
 def _labels(manifest: Manifest) -> list[tuple[float, int]] | None:
     counts: dict[float, int] = {}
-    for part in manifest.parts:
-        if part.labels is None:
+    for partition in manifest.partitions:
+        if partition.labels is None:
             return None
-        for label, count in part.labels:
+        for label, count in partition.labels:
             counts[label] = counts.get(label, 0) + int(count)
     return sorted(counts.items())
 
 
 def _as_dict(manifest: Manifest, verified: bool) -> dict[str, Any]:
-    from rankwright.data.matching import default_names
+    from rankwright.data.dataset import default_names
 
     names = manifest.names or default_names(manifest.n_features)
     facts = {key: manifest.header.get(key) for key in ("kind", "dtype", "document_ids", "categorical")}
     return {
         "path": str(manifest.path),
-        "format": "parts",
+        "format": "partitions",
         "queries": manifest.n_queries,
         "documents": manifest.n_docs,
         "features": manifest.n_features,
@@ -175,13 +174,13 @@ def _as_dict(manifest: Manifest, verified: bool) -> dict[str, Any]:
         "bytes": manifest.n_bytes,
         "labels": _labels(manifest),
         "verified": verified,
-        "parts": [vars(part) for part in manifest.parts],
+        "partitions": [vars(partition) for partition in manifest.partitions],
         "statistics": [{"feature": name, **row} for name, row in zip(names, _statistics(manifest), strict=True)],
     }
 
 
 def _statistics(manifest: Manifest) -> list[dict[str, float | int | None]]:
-    """The statistics of every feature over all parts; None where no value is there, and of categories."""
+    """The statistics of every feature over all partitions; None where no value is there, and of categories."""
     from rankwright.data.statistics import Statistics
 
     total = reduce(Statistics.merge, manifest.statistics)

@@ -2,7 +2,7 @@
 
 Ids, texts, names and messages come from files, and a terminal obeys what is in them. :func:`harmless` puts a filter
 around stdout and stderr for as long as a command runs: control characters, marks that turn the direction of text, and
-halves of surrogate pairs become ``\\u001b`` and the like (in JSON that is the same text). The program's own bold print
+halves of surrogate pairs become ``\u001b`` and the like (in JSON that is the same text). The program's own bold print
 and rewritten lines are marked by characters that no text has a use for, and become codes on a terminal only. Data for
 other programs (runs, scores, CSV) is not changed on its way into a file or a pipe.
 """
@@ -154,8 +154,6 @@ def progress(label: str) -> Iterator[Any]:
         if bar is None:
             from rich.console import Console
             from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-            from rankwright.cli.printing import escape
 
             columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
             out = Console(file=getattr(sys.stderr, "unfiltered", sys.stderr))

@@ -12,21 +12,14 @@ import click
 
 from rankwright.cli.engines import engine_started
 from rankwright.cli.files import check_target, read_features, ways_to_fill
-from rankwright.cli.options import (
-    FILE,
-    MISSING_AS_ZERO,
-    device_option,
-    engine_option,
-    feature_options,
-    missing_option,
-)
+from rankwright.cli.options import FILE, MISSING_AS_ZERO, device_option, engine_option, feature_options, missing_option
 from rankwright.cli.printing import print_data
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
+    from rankwright.cluster.cluster import Transport
     from rankwright.data.dataset import RankingData
-    from rankwright.data.trec import TrecTable
-    from rankwright.engines.fleet import Transport
+    from rankwright.data.trec_table import TrecTable
     from rankwright.io.roles import Columns
     from rankwright.models.saving import SavedModel
 
@@ -100,15 +93,15 @@ def command(
     if target != _STDOUT:
         check_target(target, (model, features))
     if device == "cuda":
-        from rankwright.gpu.card import check_card
+        from rankwright.gpu.device import check_device
 
-        check_card()
+        check_device()
     saved = load_model(model)
     options: dict[str, Any] = {"negative_as_zero": negative_as_zero, "columns": columns, "device": device}
     with engine_started(engine) as started:
         data, scores = scored(saved, features, group, missing_as_zero=missing_as_zero, engine=started, **options)
     if kind == "trec":
-        from rankwright.data.trec import write_run
+        from rankwright.io.trec import write_run
 
         run = _as_run(data, scores, features)
         _write(target, lambda path: write_run(run, path, tag or saved.method))
@@ -136,16 +129,16 @@ def scored(
     device: str | None = None,
 ) -> tuple[RankingData, Any]:
     """The data of a feature file, and the score of each of its rows in the order of the data."""
-    from rankwright.data.matching import MissingFeaturesError
+    from rankwright.data.dataset import MissingFeaturesError
     from rankwright.data.places import place_of
     from rankwright.models.base import MissingValueError
 
     data = read_features(features, group, negative_as_zero=negative_as_zero, columns=columns, engine=engine)
     model: Any = saved.model
     if device == "cuda":
-        from rankwright.gpu.scoring import OnCard
+        from rankwright.gpu.scoring import OnDevice
 
-        model = OnCard(saved.model)
+        model = OnDevice(saved.model)
     try:
         if missing_as_zero and not place_of(data).is_partitioned:  # explanations look at the features, too
             X, names = saved.model.with_missing(data.X, data.feature_names)
@@ -161,7 +154,7 @@ def scored(
 
 
 def _as_run(data: RankingData, scores: Any, features: Path) -> TrecTable:
-    from rankwright.data.trec import TrecTable
+    from rankwright.data.trec_table import TrecTable
 
     if data.doc_ids is None:
         what = "has no document ids, which a TREC run needs; expected `# docid = …` in its lines, or --format scores"
@@ -177,7 +170,7 @@ def _as_run(data: RankingData, scores: Any, features: Path) -> TrecTable:
 
 
 def _write_scores(scores: Any, path: Path) -> None:
-    from rankwright.data.files import replace_file
+    from rankwright.io.files import replace_file
 
     with replace_file(path) as out:
         for start in range(0, len(scores), _LINES):
@@ -192,8 +185,8 @@ def _write_table(data: RankingData, scores: Any, path: Path) -> None:
 
     import numpy as np
 
-    from rankwright.data.files import replace_file
     from rankwright.data.order import rank_order
+    from rankwright.io.files import replace_file
 
     order = rank_order(scores, data.indptr, data.doc_ids)
     numbers = np.arange(1, data.n_docs + 1) if data.rows is None else data.rows + 1

@@ -160,7 +160,7 @@ def command(
 
 
 def _learned(index: Index, model: Path, missing_as_zero: bool, table: Path | None) -> Engine:
-    from rankwright.data.matching import MissingFeaturesError
+    from rankwright.data.dataset import MissingFeaturesError
     from rankwright.models.saving import load_model
     from rankwright.text.search.features import read_document_table
     from rankwright.text.search.learned import LearnedSearch
@@ -242,7 +242,8 @@ def _write_run(index: Index, engine: Engine, asked: Queries, k: int, threads: in
     import numpy as np
 
     from rankwright.cli.printing import progress
-    from rankwright.data.trec import TrecTable, write_run
+    from rankwright.data.trec_table import TrecTable
+    from rankwright.io.trec import write_run
 
     with progress("searching") as update:
         hits = engine.search_all(asked.texts, k, n_jobs=threads, progress=update)

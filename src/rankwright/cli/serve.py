@@ -80,7 +80,7 @@ def command(
       rankwright serve --model model.rkw --quiet
     """
     check_installed("serve")
-    from rankwright.data.matching import MissingFeaturesError
+    from rankwright.data.dataset import MissingFeaturesError
     from rankwright.serving.app import make_app
     from rankwright.serving.http import local_names
     from rankwright.serving.requests import Limits

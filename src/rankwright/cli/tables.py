@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from rankwright.data.files import Source
-    from rankwright.data.trec import TrecTable
+    from rankwright.data.trec_table import TrecTable
     from rankwright.io.detect import Detected
+    from rankwright.io.files import Source
     from rankwright.io.roles import Columns
     from rankwright.text.reading.documents import DocumentFiles
     from rankwright.text.reading.queries import Queries
@@ -61,8 +61,8 @@ def tell_doubt(found: Detected) -> None:
 def read_judgements(source: Source, columns: Columns | None = None) -> TrecTable:
     """The judgements of a file, with a line on what the columns of a table were taken for."""
     from rankwright.cli.printing import reading
-    from rankwright.data.files import OpenFile
-    from rankwright.data.trec import read_qrels
+    from rankwright.io.files import OpenFile
+    from rankwright.io.trec import read_qrels
 
     path = source.path if isinstance(source, OpenFile) else source
     with reading(path) as progress:
@@ -76,7 +76,7 @@ def read_judgements(source: Source, columns: Columns | None = None) -> TrecTable
 
 def matched(table: TrecTable, queries: Iterable[tuple[str, str]], path: Path) -> TrecTable:
     """Judgements with the ids of the queries that they name by text, and a line that says how many."""
-    from rankwright.data.trec import match_queries
+    from rankwright.io.trec import match_queries
 
     new, number = match_queries(table, queries)
     if number:

@@ -42,9 +42,9 @@ from rankwright.training.methods import parse_method
 
 if TYPE_CHECKING:
     from rankwright.cli.engines import Course
+    from rankwright.cluster.cluster import Transport
     from rankwright.data.cleaning import Cleaner
     from rankwright.data.dataset import RankingData
-    from rankwright.engines.fleet import Transport
     from rankwright.io.roles import Columns
     from rankwright.models.saving import SavedModel
     from rankwright.training.methods import Method

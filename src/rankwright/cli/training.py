@@ -115,8 +115,8 @@ class Watch:
 def must_compile() -> bool:
     """Whether numba has no compiled training code on disk; False if unknown."""
     try:
-        from rankwright.objectives.structured import _evaluate
-        from rankwright.solvers.smoothed import minimise
+        from rankwright.maxmargin.hinge import _evaluate
+        from rankwright.maxmargin.smoothed import minimise
 
         return not all(kernel.signatures or is_compiled(kernel) for kernel in (_evaluate, minimise))
     except (AttributeError, ImportError, OSError, TypeError):
@@ -155,7 +155,7 @@ def _worded(notice: Notice) -> str:
 
     values = notice.values
     if notice.kind is Kind.NO_BETTER_THAN_ZERO:
-        from rankwright.rankers.usefulness import useless_words
+        from rankwright.maxmargin.proof import useless_words
 
         return useless_words(values, "--C")
     if notice.kind is Kind.NOT_CONVERGED and "max_passes" in values:

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwright._types import Array
 from rankwright.clicks.log import ClickLog
-from rankwright.data.files import replace_file
-from rankwright.data.trec import TrecTable
+from rankwright.data.trec_table import TrecTable
 from rankwright.errors import InputError
+from rankwright.io.files import replace_file
 
-__all__ = ["QUANTILES", "ClickEstimates", "Propensities"]
+__all__ = ["ClickEstimates", "Propensities"]
 
-Array = npt.NDArray[Any]
 QUANTILES = (0.5, 0.75, 0.9)
 """Where the estimates are cut into grades by default: the lower half is 0, the top tenth 3."""
 

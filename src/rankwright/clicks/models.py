@@ -9,8 +9,6 @@ dbn       dynamic Bayesian network: a click may satisfy, a user may give up afte
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -20,9 +18,8 @@ from rankwright.clicks.pages import page_model
 from rankwright.clicks.positions import Cells, given_propensities, position_model
 from rankwright.errors import InputError
 
-__all__ = ["MODELS", "click_model"]
+__all__ = ["click_model"]
 
-Array = npt.NDArray[Any]
 MODELS = ("pbm", "coec", "cascade", "sdbn", "dbn")
 MOST_STEPS = 10_000
 _TOL = 1e-7

@@ -11,16 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwright._types import Array
 from rankwright.clicks.estimates import ClickEstimates, Propensities
 from rankwright.clicks.log import ClickLog
-from rankwright.data.blocks import sizes_to_indptr
+from rankwright.data.order import sizes_to_indptr
 from rankwright.errors import InputError
 
-__all__ = ["Pages", "page_model"]
-
-Array = npt.NDArray[Any]
 _Z = 1.959963984540054
 
 
@@ -28,12 +25,7 @@ _Z = 1.959963984540054
 class Pages:
     """The rows of a log, page after page, by position.
 
-    Attributes
-    ----------
-    indptr : ndarray
-        Page ``p`` owns the rows ``indptr[p]:indptr[p+1]``.
-    pair, clicked, position : ndarray
-        Of every row.
+    `indptr`: page ``p`` owns the rows ``indptr[p]:indptr[p+1]``. `pair`, `clicked`, `position`: of every row.
     """
 
     indptr: Array
@@ -58,7 +50,7 @@ class Pages:
 
 def page_model(log: ClickLog, model: str, min_impressions: int, most: int, tol: float) -> ClickEstimates:
     """One of the models of whole pages."""
-    from rankwright.clicks.page_kernel import count_looks
+    from rankwright.clicks.kernels import count_looks
 
     pages = Pages.of(log, model)
     looks, clicks, last = np.zeros(log.n_pairs), np.zeros(log.n_pairs), np.zeros(log.n_pairs)
@@ -92,7 +84,7 @@ def page_model(log: ClickLog, model: str, min_impressions: int, most: int, tol: 
 
 def _em(log: ClickLog, pages: Pages, most: int, tol: float) -> Any:
     """The dynamic Bayesian network by EM: expected looks, clicks, expected satisfactions, and the rest."""
-    from rankwright.clicks.page_kernel import walk
+    from rankwright.clicks.kernels import walk
 
     rows = (pages.indptr, pages.pair, pages.clicked)
     clicks = np.bincount(pages.pair, pages.clicked, log.n_pairs)

@@ -7,19 +7,16 @@ document: their propensities are known up to a factor only. Both are found befor
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from rankwright._types import Array
 from rankwright.clicks.estimates import ClickEstimates, Propensities
 from rankwright.clicks.log import ClickLog
-from rankwright.data.blocks import sizes_to_indptr
+from rankwright.data.order import sizes_to_indptr
 from rankwright.errors import InputError
 
-__all__ = ["Cells", "given_propensities", "position_model"]
-
-Array = npt.NDArray[Any]
 _DROP = 1.920729410347062  # half of the 95% quantile of χ² with one degree of freedom
 
 
@@ -27,16 +24,9 @@ _DROP = 1.920729410347062  # half of the 95% quantile of χ² with one degree of
 class Cells:
     """The log summed by pair and position.
 
-    Attributes
-    ----------
-    indptr : ndarray
-        Pair ``p`` owns the cells ``indptr[p]:indptr[p+1]``.
-    position : ndarray
-        Index of every cell's position in ``positions``.
-    clicks, shown : ndarray
-        Clicks and impressions of every cell, as float64.
-    positions : ndarray
-        The positions of the log, ascending.
+    `indptr`: pair ``p`` owns the cells ``indptr[p]:indptr[p+1]``. `position`: index of every cell's position in
+    ``positions``. `clicks`, `shown`: clicks and impressions of every cell, as float64. `positions`: the positions of
+    the log, ascending.
     """
 
     indptr: Array
@@ -97,7 +87,7 @@ def position_model(
     log: ClickLog, min_impressions: int, known: Propensities | None, most: int, tol: float
 ) -> ClickEstimates:
     """The position-based model of a log."""
-    from rankwright.clicks.position_kernel import attraction
+    from rankwright.clicks.kernels import attraction
 
     cells = Cells.of(log)
     history, converged = np.empty(0), True
@@ -120,7 +110,7 @@ def position_model(
 
 def _estimate(cells: Cells, least: int, most: int, tol: float) -> tuple[Array, Array, Array, bool]:
     """Propensities with standard errors, the likelihoods of EM, and whether it came to rest."""
-    from rankwright.clicks.position_kernel import maximise
+    from rankwright.clicks.kernels import maximise
 
     n = len(cells.positions)
     if n == 1:
@@ -163,7 +153,7 @@ def _linked(cells: Cells) -> Array:
 
 def _errors(arrays: tuple[Array, ...], alpha: Array, theta: Array) -> Array:
     """Standard errors of propensities; the largest is 1 by definition."""
-    from rankwright.clicks.position_kernel import information
+    from rankwright.clicks.kernels import information
 
     others = np.arange(len(theta)) != np.argmax(theta)
     table = information(*arrays, alpha, theta)[np.ix_(others, others)]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwright._types import Array
 from rankwright.clicks.log import ClickLog
 from rankwright.data import sparse
 from rankwright.data.dataset import RankingData
@@ -16,7 +16,6 @@ from rankwright.errors import InputError
 
 __all__ = ["ClickPages", "click_pages"]
 
-Array = npt.NDArray[Any]
 COLUMNS = ("position", "pair")
 _EXACT = 1 << 24  # whole numbers that float32 can tell apart
 

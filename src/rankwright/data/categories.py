@@ -15,24 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwright._types import Array
 from rankwright.errors import InputError, shown
 
-__all__ = [
-    "NO_CATEGORY",
-    "Categories",
-    "category_numbers",
-    "check_holds",
-    "checked_categories",
-    "codes_of",
-    "given_categories",
-    "is_text",
-    "joined",
-    "named",
-    "number_of",
-    "shown_category",
-]
-
-Array = npt.NDArray[Any]
 Categories = Mapping[int, tuple[Any, ...]]
 """For each categorical column its values, all strings or all numbers."""
 
@@ -66,12 +51,7 @@ def is_text(numbers: Array) -> Array:
 def category_numbers(values: Iterable[Any], what: str) -> tuple[tuple[Any, ...], Array]:
     """Values as the categories of a column, all strings or all numbers, and the numbers that stand for them.
 
-    Parameters
-    ----------
-    values : iterable
-        Different values.
-    what : str
-        Where they are, for messages.
+    `values`: different values. `what`: where they are, for messages.
     """
     plain = tuple(_plain(value) for value in values)
     texts = [isinstance(value, str) for value in plain]

@@ -14,17 +14,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwright._types import Array
 from rankwright.data import sparse
 from rankwright.data.dataset import RankingData
 from rankwright.data.scaling import QueryScaler
 from rankwright.data.threads import threads_of
 from rankwright.errors import InputError, shown
 
-__all__ = ["Cleaner", "Cleaning", "Unclean"]
+__all__ = ["Cleaner", "Cleaning"]
 
-Array = npt.NDArray[Any]
 _CHUNK_VALUES = 1 << 20  # values per task and per scaling step; queries stay whole
 _COUNTED = ("documents", "all_zero", "relevant", "others", "pairs", "queries_emptied", "queries_without_order")
 _MUCH = 0.5  # of the documents
@@ -98,12 +97,7 @@ class Cleaning:
 class Unclean:
     """The documents that a data set would lose.
 
-    Attributes
-    ----------
-    kept : ndarray of bool
-        For every row of the data whether it stays.
-    cleaner : Cleaner
-        What decided it.
+    `kept`: for every row of the data whether it stays. `cleaner`: what decided it.
     """
 
     kept: Array

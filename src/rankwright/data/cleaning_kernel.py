@@ -9,15 +9,12 @@ their first features. Memory is a few rows (dense) or one query (CSR), however l
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
-__all__ = ["ALL_ZERO", "CONTRADICTING", "KEPT", "mark_dense", "mark_sparse"]
+from rankwright._types import Array
 
-Array = npt.NDArray[Any]
 KEPT, ALL_ZERO, CONTRADICTING = 0, 1, 2
 _MANY = 256  # relevant rows at a time
 _WIDE = 32  # other rows at a time, side by side: the sums of all of them are one vectorised loop

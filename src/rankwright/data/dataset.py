@@ -7,7 +7,8 @@ Everything downstream relies on it: the rows of a query are adjacent, values are
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+import importlib
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -15,17 +16,327 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwright._types import Array
 from rankwright.data import sparse
-from rankwright.data.blocks import as_ids, gather_queries, join_ids, query_of_row, sizes_to_indptr
-from rankwright.data.categories import Categories, given_categories, joined, named
-from rankwright.data.data_display import DisplayedData
-from rankwright.data.matching import default_names, find_columns, pick_columns, widen
-from rankwright.data.values import checked_features, checked_labels
+from rankwright.data.categories import Categories, given_categories, joined, named, number_of, shown_category
+from rankwright.data.display import Displayed, Tabled, cell, new_figure
+from rankwright.data.order import as_ids, gather_queries, join_ids, query_of_row, sizes_to_indptr
 from rankwright.errors import InputError
 
 __all__ = ["RankingData"]
 
-Array = npt.NDArray[Any]
+# Display of data sets, judgements and runs: first documents as a table, and a plot of labels or scores.
+
+
+_ROWS, _FEATURES, _LABELS = 6, 6, 8  # shown
+_BINS = 30
+
+
+class DisplayedData(Displayed):
+    """Base of :class:`~rankwright.RankingData`."""
+
+    def _shown_table(self) -> Tabled:
+        data: Any = self
+        n, ids = min(_ROWS, data.n_docs), data.doc_ids is not None
+        queries = data.query_ids[np.searchsorted(data.indptr, np.arange(n), side="right") - 1]
+        columns = {"query": [cell(query) for query in queries.tolist()]}
+        if ids:
+            columns["document"] = [_decoded(document) for document in data.doc_ids[:n].tolist()]
+        columns["label"] = [f"{label:g}" for label in data.labels[:n].tolist()]
+        columns |= _first_features(data, n)
+        rows = tuple(zip(*columns.values(), strict=True))
+        notes = [*_left(data.n_docs - n), f"labels: {_counted(data.labels)}"]
+        hidden = data.n_features - (len(columns) - 2 - ids)
+        notes += [f"{hidden:,} features are not shown"] if hidden else []
+        return Tabled(tuple(columns), rows, tuple(notes), 1 + ids, title=repr(self))
+
+    def to_frame(self) -> Any:
+        """All documents as a pandas data frame; see :func:`rankwright.to_frame`."""
+        return importlib.import_module("rankwright.io.frames").to_frame(self)
+
+    def _drawing(self) -> Callable[[], Any]:
+        data: Any = self
+        return lambda: draw_values(data.labels, data.indptr, "label")
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+
+class DisplayedTable(Displayed):
+    """Base of :class:`~rankwright.TrecTable`."""
+
+    def _shown_table(self) -> Tabled:
+        table: Any = self
+        n = min(_ROWS, table.n_docs)
+        queries, values = self._query_of_rows()[:n].tolist(), table.values[:n].tolist()
+        documents = [_decoded(document) for document in table.doc_ids[:n].tolist()]
+        integers = bool((table.values == np.rint(table.values)).all())
+        texts = [f"{value:g}" if integers else cell(value) for value in values]
+        rows = tuple(zip(queries, documents, texts, strict=True))
+        few = len(np.unique(table.values)) <= _LABELS
+        ends = "" if few else f"from {cell(float(table.values.min()))} to {cell(float(table.values.max()))}"
+        notes = (*_left(table.n_docs - n), f"values: {_counted(table.values) if few else ends}")
+        return Tabled(("query", "document", "value"), rows, notes, 2, title=repr(self))
+
+    def to_frame(self) -> Any:
+        """All rows as a pandas data frame with the columns query, document and value."""
+        table: Any = self
+        documents = [_decoded(document) for document in table.doc_ids.tolist()]
+        columns = {"query": self._query_of_rows(), "document": documents, "value": table.values}
+        return importlib.import_module("pandas").DataFrame(columns)
+
+    def _query_of_rows(self) -> Any:
+        table: Any = self
+        return np.repeat(table.query_ids, np.diff(table.indptr))
+
+    def _drawing(self) -> Callable[[], Any]:
+        table: Any = self
+        return lambda: draw_values(table.values, table.indptr, "value")
+
+    def __repr__(self) -> str:
+        table: Any = self
+        name = f"{table.name!r}: " if table.name else ""
+        return f"TrecTable({name}{table.n_queries} queries, {table.n_docs} documents)"
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+
+def _first_features(data: Any, n: int) -> dict[str, list[str]]:
+    """The first features of the first documents; none for partitioned features."""
+    if not hasattr(data.X, "toarray") and not isinstance(data.X, np.ndarray):
+        return {}
+    X = data.X[:n]
+    X = X[:, :_FEATURES].toarray() if data.is_sparse else X[:, :_FEATURES]
+    columns: dict[str, list[str]] = {}
+    for at, name in enumerate(data.names[:_FEATURES]):
+        texts = {number_of(value): shown_category(value) for value in data.categories.get(at, ())}
+        columns[_unused(name, columns)] = [texts.get(value) or cell(value) for value in X[:, at].astype(float).tolist()]
+    return columns
+
+
+def _unused(name: str, columns: dict[str, list[str]]) -> str:
+    """A name no other column has: features may be called label, too."""
+    return name if name not in ("query", "document", "label", *columns) else f"{name} (feature)"
+
+
+def _left(n: int) -> list[str]:
+    return [f"and {n:,} more documents"] if n else []
+
+
+def _labels(labels: Any) -> list[tuple[float, int]]:
+    distinct, counts = np.unique(labels, return_counts=True)
+    return list(zip(distinct.tolist(), counts.tolist(), strict=True))
+
+
+def _counted(labels: Any) -> str:
+    return ", ".join(f"{label:g} × {count:,}" for label, count in _labels(labels)[:_LABELS])
+
+
+def _decoded(name: Any) -> str:
+    return name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name)
+
+
+def draw_values(labels: Any, indptr: Any, what: str) -> Any:
+    """Documents by label, or by score where they are many, and documents per query."""
+    figure = new_figure(2.4)
+    left, right = figure.subplots(1, 2)
+    counts = _labels(labels)
+    if what != "label" and len(counts) > _LABELS:
+        left.hist(labels, bins=_BINS, color="#0072b2")
+    else:
+        columns = left.bar(range(len(counts)), [count for _, count in counts], color="#0072b2", width=0.7)
+        left.bar_label(columns, [f"{count:,}" for _, count in counts])
+        left.set_xticks(range(len(counts)), [f"{label:g}" for label, _ in counts])
+    left.set_xlabel(what)
+    left.set_ylabel("documents")
+    left.grid(axis="x", visible=False)
+    sizes = np.diff(indptr)
+    ends = (int(sizes.min(initial=0)), int(sizes.max(initial=0)) + 1)
+    right.hist(sizes, bins=min(_BINS, max(1, ends[1] - ends[0])), range=ends, color="#0072b2")
+    right.xaxis.get_major_locator().set_params(integer=True)
+    right.set_xlabel("documents of a query")
+    right.set_ylabel("queries")
+    return figure
+
+
+# Matching columns: by name where both sides have names, by position otherwise.
+#
+# A model is never applied to data that lacks some of its features, unless the caller says that they are 0. Text leaves
+# out features that are 0, so data without names (or with the names f1, f2, … that converting gives them) may rightly be
+# narrower than the data it belongs to: within one training run its last columns may be missing and are 0.
+
+
+_NAMED = 5  # missing features named in an error
+_MOST_FEATURES, _FEATURES_PER_BYTE = 1 << 20, 8
+
+
+class MissingFeaturesError(InputError):
+    """Data that lacks features; callers that can take them as 0 say how, by ``or_use``."""
+
+    def or_use(self, option: str, path: Any = None) -> InputError:
+        """The same error, naming the option that takes missing features as 0."""
+        how = f"to take missing features as 0, which text leaves out, use {option}"
+        return InputError(f"{self.message}; {how}", path or self.path)
+
+
+def default_names(n_features: int) -> tuple[str, ...]:
+    """Names f1, f2, … of unnamed features."""
+    return tuple(f"f{number}" for number in range(1, n_features + 1))
+
+
+def most_features(n_bytes: int) -> int:
+    """The largest number of columns allowed for sparse data of ``n_bytes`` bytes.
+
+    Work done for every feature, used or not, then stays in proportion to the data.
+    """
+    return _MOST_FEATURES + _FEATURES_PER_BYTE * n_bytes
+
+
+def find_columns(
+    n_columns: int,
+    names: Sequence[str] | None,
+    n_wanted: int,
+    wanted: tuple[str, ...] | None,
+    what: str,
+    *,
+    zeros_left_out: bool = False,
+) -> Array | None:
+    """Columns of the wanted features in a data set; None if they are its first columns.
+
+    Raises MissingFeaturesError if the data lacks some.
+
+    `n_columns`, `names`: the columns of the data. `n_wanted`, `wanted`: the features to find. `what`: whose features
+    they are, for messages: ``"the model"``, ``"the training data"``. `zeros_left_out`: whether columns without names
+    may be missing at the end, as text leaves out features that are 0.
+    """
+    names = _checked(names, n_columns)
+    shorter = zeros_left_out and (names is None or names == default_names(n_columns))
+    if names is not None and wanted is not None:
+        if names == wanted or (shorter and names == wanted[:n_columns]):
+            return None
+        return _places(names, wanted, what)
+    if n_columns > n_wanted or (n_columns < n_wanted and not shorter):
+        kind = InputError if n_columns > n_wanted else MissingFeaturesError
+        columns = f"{n_columns:,} feature{'s' * (n_columns != 1)}"
+        raise kind(f"the data has {columns}, but {what} has {n_wanted:,}")
+    return None
+
+
+def add_missing(
+    X: Any, names: Sequence[str] | None, n_wanted: int, wanted: tuple[str, ...] | None
+) -> tuple[Any, tuple[str, ...] | None]:
+    """A table, dense or CSR, and its names, with columns of 0 added for the wanted features that it lacks.
+
+    Features are matched by name where both sides have names; otherwise the last ones are missing. Named columns are not
+    matched by position, as that would not tell which ones are missing.
+    """
+    names = _checked(names, X.shape[1])
+    if names is not None and wanted is not None:
+        missing = tuple(name for name in wanted if name not in set(names))
+        return widen(X, len(names) + len(missing)), names + missing
+    if names is not None and names != default_names(len(names)):
+        return X, names
+    X = widen(X, n_wanted)
+    return X, None if names is None else default_names(X.shape[1])
+
+
+def _checked(names: Sequence[str] | None, n_columns: int) -> tuple[str, ...] | None:
+    if names is not None and len(names) != n_columns:
+        raise InputError(f"{n_columns} features but {len(names)} feature names")
+    return None if names is None else tuple(names)
+
+
+def _places(names: tuple[str, ...], wanted: tuple[str, ...], what: str) -> Array:
+    for listed, owner in ((names, "the data"), (wanted, what)):
+        if len(set(listed)) < len(listed):
+            raise InputError(f"{owner} has two features of the same name; expected different names to match by")
+    position = {name: index for index, name in enumerate(names)}
+    missing = [name for name in wanted if name not in position]
+    if missing:
+        shown = ", ".join(repr(name) for name in missing[:_NAMED])
+        more = f" and {len(missing) - _NAMED:,} more" if len(missing) > _NAMED else ""
+        raise MissingFeaturesError(
+            f"the data lacks {len(missing):,} of {what}'s {len(wanted):,} features: {shown}{more}"
+        )
+    return np.array([position[name] for name in wanted], np.int64)
+
+
+def pick_columns(X: Any, columns: Array | None) -> Any:
+    """Some columns of a dense or CSR table; None for all."""
+    if columns is None:
+        return X
+    picked = X[:, columns]
+    if sparse.issparse(picked):
+        picked.sort_indices()
+    return picked
+
+
+def widen(X: Any, n_columns: int) -> Any:
+    """Append columns of 0 to a dense or CSR table; unchanged if it is wide enough."""
+    if X.shape[1] >= n_columns:
+        return X
+    if sparse.issparse(X):
+        return sparse.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], n_columns))
+    return np.pad(X, ((0, 0), (0, n_columns - X.shape[1])))
+
+
+# Values of features and labels, checked: numbers of the right shape, finite, and labels at least 0.
+
+
+_CHECK_ROWS = 1 << 20  # values per step of the finiteness check: bounded memory on mapped files
+
+
+def checked_features(X: Any, allow_missing: bool = False, check_finite: bool = True) -> Any:
+    """Features as C-contiguous or canonical CSR float32 or float64, all finite or, if allowed, NaN."""
+    if sparse.issparse(X):
+        X = sparse.csr_array(X)
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        values = X.data
+    else:
+        X = values = np.asarray(X)
+    if X.ndim != 2:
+        raise InputError(f"features must be a table (rows × columns), got an array of shape {X.shape}")
+    if values.dtype.kind not in "fiub":
+        raise InputError(f"features must be numbers, got {values.dtype}")
+    if values.dtype not in (np.float32, np.float64):
+        wanted = np.result_type(values.dtype, np.float32)
+        X = X.astype(wanted if wanted in (np.float32, np.float64) else np.float64)
+    if not sparse.issparse(X):
+        X = np.ascontiguousarray(X)
+    if check_finite:
+        _check_finite(X, allow_missing)
+    return X
+
+
+def _check_finite(X: Any, allow_missing: bool) -> None:
+    is_sparse = sparse.issparse(X)
+    values = X.data if is_sparse else X.reshape(-1)
+    for start in range(0, values.size, _CHECK_ROWS):
+        part = values[start : start + _CHECK_ROWS]
+        finite = ~np.isinf(part) if allow_missing else np.isfinite(part)
+        if not finite.all():
+            at = start + int(np.argmin(finite))
+            row = int(np.searchsorted(X.indptr, at, side="right")) - 1 if is_sparse else at // X.shape[1]
+            column = int(X.indices[at]) if is_sparse else at % X.shape[1]
+            raise InputError(f"row {row}, feature {column} (both from 0) is {values[at]}; features must be finite")
+
+
+def checked_labels(labels: npt.ArrayLike, n_rows: int) -> Array:
+    """Labels as float64: one per row, finite and at least 0."""
+    try:
+        checked = np.array(labels, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("labels must be numbers") from None
+    if checked.shape != (n_rows,):
+        raise InputError(f"{n_rows} rows but labels of shape {checked.shape}; expected one label per row")
+    bad = ~(np.isfinite(checked) & (checked >= 0))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(f"the label of row {row} (from 0) is {checked[row]:g}; labels must be finite and at least 0")
+    return checked
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,16 +8,123 @@ from __future__ import annotations
 
 import html
 import importlib
+import io
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from rankwright.data.figures import Picture, new_figure, shown
 from rankwright.errors import InputError
 
-__all__ = ["Displayed", "Tabled", "bars", "cell", "html_of"]
+# Plots as PNG and SVG files: one style, drawn in memory and written whole or not at all.
+#
+# Readable in black and white: series differ in marker and line style, not in colour alone. matplotlib is imported only
+# when something is drawn, without pyplot, and its settings are changed only while drawing.
+
+
+_SUFFIXES = (".png", ".svg")
+_WIDTH = 7.6  # inches
+_SCREEN = 96  # dots per inch of a page; pictures have twice as many
+_STYLE = {
+    "font.size": 8,
+    "axes.titlesize": 8.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "0.9",
+    "grid.linewidth": 0.6,
+    "lines.linewidth": 1.2,
+    "lines.markersize": 4.5,
+    "hatch.linewidth": 0.6,
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "rankwright",  # the same plot gives the same file
+}
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#000000", "#e69f00", "#56b4e9")
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)))
+HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "||||", "----")
+
+
+def check_plot_name(path: str | Path) -> str:
+    """Format of a plot, by its file name."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in _SUFFIXES:
+        raise InputError(f"plots end in {' or '.join(_SUFFIXES)}, not in {suffix or 'nothing'!r}", path)
+    return suffix[1:]
+
+
+def new_figure(height: float, layout: Literal["constrained"] | None = "constrained") -> Any:
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(_WIDTH, height), layout=layout)
+
+
+def drawn(draw: Callable[[], Any]) -> Any:
+    """The figure that ``draw`` returns, in the usual style."""
+    from matplotlib import style
+
+    with style.context(["default", _STYLE]):
+        return draw()
+
+
+def write_figure(path: str | Path, draw: Callable[[], Any]) -> None:
+    kind = check_plot_name(path)
+    from matplotlib import style
+
+    picture = io.BytesIO()
+    metadata: dict[str, Any] = {"Date": None} if kind == "svg" else {"Software": None}
+    with style.context(["default", _STYLE]), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from")  # a name in a script that the font lacks
+        draw().savefig(picture, format=kind, dpi=160, metadata=metadata)
+    # By name: files are a layer above data.
+    with importlib.import_module("rankwright.io.files").replace_file(path) as out:
+        out.write(picture.getvalue())
+
+
+class Picture:
+    """A plot that notebooks show, without further settings.
+
+    `draw`: returns a matplotlib figure.
+    """
+
+    def __init__(self, draw: Callable[[], Any]) -> None:
+        self.figure = drawn(draw)
+        """The matplotlib figure, to be changed further."""
+
+    def write(self, path: str | Path) -> None:
+        write_figure(path, lambda: self.figure)
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        picture, width = io.BytesIO(), int(_WIDTH * _SCREEN)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph .* missing from")
+            self.figure.savefig(picture, format="png", dpi=2 * _SCREEN, metadata={"Software": None})
+        return picture.getvalue(), {"width": width}
+
+    def __repr__(self) -> str:
+        return "Picture()"
+
+
+def shown(name: str, longest: int = 40) -> str:
+    """A name from a file as plot text: no formula, printable, not too long."""
+    text = "".join(sign if sign.isprintable() else "�" for sign in name)
+    text = text if len(text) <= longest else f"{text[: longest - 1]}…"
+    return text.replace("$", r"\$")
+
+
+def look(number: int) -> dict[str, Any]:
+    """Colour, marker and line of a series; every second marker is open, so that overlapping lines show."""
+    colour = _COLOURS[number % len(_COLOURS)]
+    return {
+        "color": colour,
+        "marker": _MARKERS[number % len(_MARKERS)],
+        "linestyle": _LINES[number % len(_LINES)],
+        "markerfacecolor": "white" if number % 2 else colour,
+    }
+
 
 _RENDERER = "rankwright.evaluation.render"  # draws text and LaTeX; above this layer, so it is found by name
 _MOST_BARS = 25
@@ -32,20 +139,9 @@ _BOX = "overflow-x:auto;color:inherit"
 class Tabled:
     """A table as it is shown: rows of text under a header, with notes below.
 
-    Attributes
-    ----------
-    header, rows : tuple
-        Text.
-    notes : tuple of str
-        Lines below the table.
-    text_columns : int
-        Columns from the left that are words; the others are numbers, to the right.
-    rules : frozenset of int
-        Rows that a line is drawn before.
-    title : str
-        What the table is of.
-    best : frozenset of tuple of int
-        Cells, by row and column, that are bold in LaTeX.
+    `header`, `rows`: text. `notes`: lines below the table. `text_columns`: columns from the left that are words; the
+    others are numbers, to the right. `rules`: rows that a line is drawn before. `title`: what the table is of. `best`:
+    cells, by row and column, that are bold in LaTeX.
     """
 
     header: tuple[str, ...]
@@ -86,10 +182,7 @@ class Displayed:
     def plot(self, path: str | Path | None = None) -> Picture:
         """A plot, which notebooks show; with a path it is also written, as PNG or SVG.
 
-        Parameters
-        ----------
-        path : path, optional
-            A file that ends in ``.png`` or ``.svg``.
+        `path`: a file that ends in ``.png`` or ``.svg``.
         """
         picture = Picture(self._drawing())
         if path is not None:

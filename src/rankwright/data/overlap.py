@@ -12,14 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwright._types import Array
 from rankwright.data.dataset import RankingData
 from rankwright.data.places import place_of
 
-__all__ = ["Fingerprints", "Overlap", "query_hashes", "shared_queries"]
-
-Array = npt.NDArray[Any]
 _SEED = 20061113
 _BLOCK = 1 << 16  # values per step
 
@@ -28,14 +25,8 @@ _BLOCK = 1 << 16  # values per step
 class Overlap:
     """Queries of one data set that are also in another.
 
-    Attributes
-    ----------
-    n_shared, n_queries : int
-        How many of how many.
-    first : str
-        The id of the first of them.
-    part, whose : str
-        What the two data sets are, such as ``"validation"`` and ``"training"``.
+    `n_shared`, `n_queries`: how many of how many. `first`: the id of the first of them. `part`, `whose`: what the two
+    data sets are, such as ``"validation"`` and ``"training"``.
     """
 
     n_shared: int
@@ -57,14 +48,8 @@ class Overlap:
 class Fingerprints:
     """Hashes that identify the queries of a data set.
 
-    Attributes
-    ----------
-    hashes : ndarray of uint64
-        Equal for equal rows.
-    ids : ndarray of str
-        The queries' ids.
-    has_order : ndarray of bool
-        Whether a query has different labels: only then are equal rows under different ids no accident.
+    `hashes`: equal for equal rows. `ids`: the queries' ids. `has_order`: whether a query has different labels: only
+    then are equal rows under different ids no accident.
     """
 
     hashes: Array
@@ -95,12 +80,8 @@ class Fingerprints:
 def shared_queries(data: RankingData, other: RankingData, part: str, whose: str) -> Overlap | None:
     """The queries of ``data`` that are also in ``other``; None if there are none.
 
-    Parameters
-    ----------
-    data, other : RankingData
-        Data with the same columns; the last ones may be missing where they are 0.
-    part, whose : str
-        What they are, for people.
+    `data`, `other`: data with the same columns; the last ones may be missing where they are 0. `part`, `whose`: what
+    they are, for people.
 
     Examples
     --------

@@ -11,26 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from rankwright.data.blocks import query_of_row
+from rankwright._types import Array
 from rankwright.data.dataset import RankingData
-from rankwright.data.figures import HATCHES, drawn, look, new_figure, write_figure
+from rankwright.data.display import HATCHES, drawn, look, new_figure, write_figure
+from rankwright.data.order import query_of_row
 from rankwright.data.summary import Spread, spread_of
-from rankwright.data.trec import TrecTable
+from rankwright.data.trec_table import TrecTable
 
-__all__ = [
-    "PairRange",
-    "PairSummary",
-    "RankPair",
-    "distinct",
-    "label_counts",
-    "pair_summary",
-    "pairs_of_queries",
-    "whole_values",
-]
+__all__ = ["PairSummary", "pair_summary"]
 
-Array = npt.NDArray[Any]
 _MOST_LABELS = 12  # with more distinct labels, pairs are not counted by labels
 _COUNTED = 1024  # labels below this are counted, not sorted
 _AT_A_TIME = 1 << 16  # labels, which stay in cache

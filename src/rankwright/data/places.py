@@ -13,15 +13,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from rankwright.data.blocks import sizes_to_indptr
+from rankwright._types import Array
 from rankwright.data.dataset import RankingData
-from rankwright.data.order import rank_order
-from rankwright.data.parts import batches, pieces, rows_of, some_queries, stored
+from rankwright.data.order import rank_order, sizes_to_indptr
 from rankwright.data.statistics import Statistics, statistics_of
+from rankwright.data.subsets import batches, pieces, rows_of, some_queries, stored
 
-Array = npt.NDArray[Any]
 Own = Sequence[tuple[Any, ...]] | None
 Orders = Callable[[slice, Array], Array]
 _ON_DEVICE = "rankwright.gpu.training"  # a layer above, so found by its name
@@ -32,12 +30,7 @@ _FEW, _LONG = 16, 64  # runs of adjacent rows, or rows in one of them, that are 
 class Share:
     """The queries of a data set that are in one partition.
 
-    Attributes
-    ----------
-    chosen : ndarray
-        Which queries of the data set these are, ascending.
-    local : ndarray
-        The same as numbers within the partition.
+    `chosen`: which queries of the data set these are, ascending. `local`: the same as numbers within the partition.
     """
 
     chosen: Array
@@ -47,10 +40,7 @@ class Share:
 class Actors(Protocol):
     """Objects of one kind, one beside every partition.
 
-    Attributes
-    ----------
-    only : object
-        The object of data that is in this process; None for partitions.
+    `only`: the object of data that is in this process; None for partitions.
     """
 
     only: Any
@@ -127,17 +117,9 @@ class Place:
     def make(self, factory: Callable[..., Any], *shared: Any, own: Own = None, threads: int = 1) -> Actors:
         """Put an object beside every partition.
 
-        Parameters
-        ----------
-        factory : callable
-            Called with the data of the partition, threads, the queries of its share as numbers within the partition,
-            and its own and the shared arguments; found by its name wherever it runs.
-        *shared
-            Arguments that are the same for all.
-        own : sequence of tuple, optional
-            Arguments of every partition's own.
-        threads : int
-            Threads of each object.
+        `factory`: called with the data of the partition, threads, the queries of its share as numbers within the
+        partition, and its own and the shared arguments; found by its name wherever it runs. `*shared`: arguments that
+        are the same for all. `own`: arguments of every partition's own. `threads`: threads of each object.
         """
         (share,) = self.shares
         return LocalActors(factory(self.data, threads, share.local, *(() if own is None else own[0]), *shared))

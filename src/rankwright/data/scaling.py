@@ -13,16 +13,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwright._types import Array
 from rankwright.data import sparse
-from rankwright.data.blocks import query_of_row
-from rankwright.data.dataset import RankingData
+from rankwright.data.dataset import RankingData, checked_features
+from rankwright.data.order import query_of_row
 from rankwright.data.statistics import Statistics
-from rankwright.data.values import checked_features
 from rankwright.errors import InputError
 
 __all__ = ["QueryScaler", "Standardizer"]
 
-Array = npt.NDArray[Any]
 _NO_CATEGORIES = ("scaling", "train on features that are not scaled")
 _CHUNK_VALUES = 1 << 17  # values in float64 at a time: they stay in cache, and mapped files stay on disk
 

@@ -6,8 +6,6 @@ import importlib
 import sys
 from typing import Any
 
-__all__ = ["issparse"]
-
 
 def issparse(X: Any) -> bool:
     """Whether X is a sparse table of scipy's."""

@@ -14,15 +14,14 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from rankwright.data.blocks import as_ids, gather_queries, query_of_row
+from rankwright._types import Array
 from rankwright.data.dataset import RankingData
+from rankwright.data.order import as_ids, gather_queries, query_of_row
 from rankwright.errors import InputError
 
 __all__ = ["QueryKFold", "QueryShuffleSplit", "QuerySplit", "QueryTrials", "letor_folds"]
 
-Array = npt.NDArray[Any]
 _TRAIN, _VALID, _TEST, _UNUSED = range(4)
 _TRADE_ROUNDS = 20  # each trial trades once a round; a few rounds randomise the regular start
 
@@ -53,15 +52,8 @@ class _QuerySplitter:
     def split_queries(self, queries: int | Sized | RankingData) -> Iterator[QuerySplit]:
         """Split queries into training, validation and test.
 
-        Parameters
-        ----------
-        queries : int, sequence or RankingData
-            The number of queries, or the queries themselves; only their number matters.
-
-        Yields
-        ------
-        QuerySplit
-            Positions of queries.
+        `queries`: the number of queries, or the queries themselves; only their number matters. Yields `QuerySplit`:
+        positions of queries.
         """
         raise NotImplementedError
 
@@ -74,20 +66,9 @@ class _QuerySplitter:
     ) -> Iterator[tuple[Array, Array]]:
         """Split rows into training and test sets of whole queries; validation queries are in neither.
 
-        Parameters
-        ----------
-        X : array-like, data frame or RankingData, optional
-            Of an array only the number of rows is used; a RankingData brings its queries, and so does a data frame with
-            a column ``qid``.
-        y : optional
-            Ignored.
-        groups, qid : array-like
-            Query id per row, under scikit-learn's name or ours; not with a RankingData.
-
-        Yields
-        ------
-        train, test : ndarray of int
-            The caller's row numbers (:attr:`RankingData.rows`), ascending.
+        `X`: of an array only the number of rows is used; a RankingData brings its queries, and so does a data frame
+        with a column ``qid``. `y`: ignored. `groups`, `qid`: query id per row, under scikit-learn's name or ours; not
+        with a RankingData. Yields `train`, `test`: the caller's row numbers (:attr:`RankingData.rows`), ascending.
         """
         query, n_queries = _query_of_given_row(X, groups, qid)
         for part in self.split_queries(n_queries):

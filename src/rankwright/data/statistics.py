@@ -14,14 +14,13 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwright._types import Array
 from rankwright.data import sparse
 from rankwright.data.dataset import RankingData
-from rankwright.data.parts import segments, stored
+from rankwright.data.subsets import segments, stored
 from rankwright.data.threads import Team
 
-Array = npt.NDArray[Any]
 _RUN_VALUES = 1 << 20  # values, at least, that a thread reads at a time
 _RUNS_A_THREAD = 4
 _NO_SPREAD = 1e-10  # share of the largest value: a feature that varies less counts as constant
@@ -32,12 +31,8 @@ _LEAST_SPREAD = 1e-290  # and so does one that varies less than this: dividing b
 class Sums:
     """Exact sums, one per feature: Σ_d digits[d] · 2^(power + 32 d).
 
-    Attributes
-    ----------
-    digits : ndarray of int64
-        A row per digit, lowest first; all but the last are from 0 to 2³² − 1.
-    power : int
-        The power of two of the first one.
+    `digits`: a row per digit, lowest first; all but the last are from 0 to 2³² − 1. `power`: the power of two of the
+    first one.
     """
 
     digits: Array
@@ -88,16 +83,9 @@ class Sums:
 class Statistics:
     """What one reading of features finds, and what merges with what other rows have.
 
-    Attributes
-    ----------
-    n_rows : int
-        Rows read.
-    low, high : ndarray
-        The smallest and the largest value of each feature in float64, missing ones aside; inf and −inf without rows.
-    missing : ndarray of int
-        Missing values (NaN) of each feature.
-    sums, squares : Sums or None
-        Exact sums of values and squares; None if they were not asked for.
+    `n_rows`: rows read. `low`, `high`: the smallest and the largest value of each feature in float64, missing ones
+    aside; inf and −inf without rows. `missing`: missing values (NaN) of each feature. `sums`, `squares`: exact sums of
+    values and squares; None if they were not asked for.
 
     Examples
     --------
@@ -118,14 +106,8 @@ class Statistics:
     def of(cls, X: Any, team: Team | None = None, *, summed: bool = True) -> Statistics:
         """Read every row once.
 
-        Parameters
-        ----------
-        X : RankingData, ndarray or csr_array
-            Features; those of a part of a data set are read where they are.
-        team : Team, optional
-            Threads that share the reading.
-        summed : bool
-            Whether means and deviations are wanted.
+        `X`: features; those of a part of a data set are read where they are. `team`: threads that share the reading.
+        `summed`: whether means and deviations are wanted.
         """
         if isinstance(X, RankingData):
             return cls.of_rows(stored(X)[0], *segments(X), team, summed=summed)
@@ -280,7 +262,6 @@ def _quotient(total: int, n: int, power: int) -> float:
 
 
 def _root(spread: int, n: int, power: int) -> float:
-    """√(spread · 2^power) / n."""
     if n == 0:
         return math.nan
     if spread <= 0:

@@ -11,17 +11,16 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from rankwright.data.blocks import query_of_row
+from rankwright._types import Array
 from rankwright.data.cleaning import Cleaner, Cleaning
 from rankwright.data.dataset import RankingData
+from rankwright.data.order import query_of_row
 from rankwright.data.statistics import statistics_of
 
 if TYPE_CHECKING:
-    from rankwright.data.trec import TrecTable
+    from rankwright.data.trec_table import TrecTable
 
-Array = npt.NDArray[Any]
 _CHUNK_VALUES = 1 << 21
 
 

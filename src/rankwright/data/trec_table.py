@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.data.blocks import gather_queries, query_of_row, sizes_to_indptr
-from rankwright.data.data_display import DisplayedTable
+from rankwright._types import Array
+from rankwright.data.dataset import DisplayedTable
+from rankwright.data.order import gather_queries, query_of_row, sizes_to_indptr
 from rankwright.errors import InputError
 
-__all__ = ["TrecTable", "gathered_table"]
-
-Array = npt.NDArray[Any]
+__all__ = ["TrecTable"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -7,9 +7,10 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from rankwright.data.files import replace_file
-from rankwright.data.trec import TrecTable, write_qrels
+from rankwright.data.trec_table import TrecTable
 from rankwright.errors import InputError
+from rankwright.io.files import replace_file
+from rankwright.io.trec import write_qrels
 
 _SHARES = (0.5, 0.2)  # of the queries for training and validation; the rest are for testing
 

@@ -42,18 +42,9 @@ _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 class Documented:
     """A module, class, function or method with a docstring.
 
-    Attributes
-    ----------
-    id : str
-        The dotted name, such as ``difflib.SequenceMatcher.ratio``.
-    module : str
-        The module that defines it.
-    kind : {"module", "class", "function", "method"}
-        What it is.
-    docstring : str
-        Without its indentation.
-    arguments : tuple of str
-        The names of the parameters, without ``self`` and ``cls``.
+    `id`: the dotted name, such as ``difflib.SequenceMatcher.ratio``. `module`: the module that defines it. `kind`
+    ({"module", "class", "function", "method"}): what it is. `docstring`: without its indentation. `arguments`: the
+    names of the parameters, without ``self`` and ``cls``.
     """
 
     id: str
@@ -71,12 +62,7 @@ class Documented:
 def standard_library(folder: str | Path | None = None, progress: Progress | None = None) -> list[Documented]:
     """Everything public with a docstring, sorted by id; a module comes before its contents.
 
-    Parameters
-    ----------
-    folder : path, optional
-        The sources; by default those of the running Python.
-    progress : callable, optional
-        Called with (files read, total files).
+    `folder`: the sources; by default those of the running Python. `progress`: called with (files read, total files).
     """
     root = Path(folder if folder is not None else sysconfig.get_paths()["stdlib"])
     files = sorted(_sources(root))

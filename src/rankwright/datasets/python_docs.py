@@ -30,7 +30,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from rankwright.data.trec import TrecTable
+from rankwright.data.trec_table import TrecTable
 from rankwright.datasets.collection import Collection, by_hash
 from rankwright.datasets.docstrings import Documented, Progress, split_summary, standard_library, summary_of_module
 from rankwright.errors import InputError

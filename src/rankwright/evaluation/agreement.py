@@ -21,17 +21,17 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.data.pool import Pool
-from rankwright.data.run_features import ranks
+from rankwright._types import Array
+from rankwright.data.fusion import Pool, ranks
 from rankwright.errors import InputError
-from rankwright.io.runs import Source, trec_table
+from rankwright.io.trec import TrecSource, trec_table
 
-Array = npt.NDArray[Any]
+__all__ = ["Agreement", "RunOverlap", "agreement", "cohen_kappa", "fleiss_kappa", "rank_biased_overlap"]
+
 Pair = tuple[str, str]
 Grades = Mapping[Pair, float]
 WEIGHTS = ("none", "linear", "quadratic")
@@ -41,16 +41,8 @@ WEIGHTS = ("none", "linear", "quadratic")
 class PairOfJudges:
     """Two judges, on the documents that both have graded.
 
-    Attributes
-    ----------
-    judges : tuple of str
-        Their names.
-    documents : int
-        Documents that both have graded.
-    same : float
-        Share of these that got the same grade twice.
-    kappa, linear, quadratic : float
-        Cohen's kappa, unweighted and weighted; nan if it is not defined.
+    `judges`: their names. `documents`: documents that both have graded. `same`: share of these that got the same grade
+    twice. `kappa`, `linear`, `quadratic`: cohen's kappa, unweighted and weighted; nan if it is not defined.
     """
 
     judges: tuple[str, str]
@@ -219,7 +211,7 @@ class RunOverlap:
         return float(self.values.mean())
 
 
-def rank_biased_overlap(run: Source, other: Source, *, p: float = 0.9, depth: int | None = None) -> RunOverlap:
+def rank_biased_overlap(run: TrecSource, other: TrecSource, *, p: float = 0.9, depth: int | None = None) -> RunOverlap:
     """How alike two runs are, with more weight on the first ranks.
 
     Parameters

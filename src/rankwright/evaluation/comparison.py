@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwright._types import Array
 from rankwright.errors import InputError
 from rankwright.evaluation.display import DisplayedComparison
 from rankwright.evaluation.evaluate import JUDGED, Evaluation, check_alike, shared_notes
@@ -22,7 +21,8 @@ from rankwright.evaluation.significance import (
 )
 from rankwright.measures import Measure
 
-Array = npt.NDArray[Any]
+__all__ = ["Comparison", "compare"]
+
 _TIE = 1e-12  # values closer than rounding are a tie
 ALPHA = 0.05  # of the test whose number of queries is computed
 _CLEARLY = 0.05  # shares of judged documents that differ by more favour one side
@@ -32,23 +32,12 @@ _CLEARLY = 0.05  # shares of judged documents that differ by more favour one sid
 class Difference:
     """One system against the baseline on one measure.
 
-    Attributes
-    ----------
-    system, measure : str
-        What is compared.
-    queries : int
-        Queries that both have.
-    mean, baseline_mean, difference : float
-        Means over these queries, and the mean difference.
-    wins, ties, losses : int
-        Number of queries on which the system is better, equal, worse.
-    interval : tuple of float
-        Confidence interval of the mean difference.
-    p, p_corrected : dict
-        By test: the p-value, raw and corrected for the number of systems compared on this measure.
-    queries_needed : int or None
-        Queries with which a paired t-test would find this difference with the probability asked for, if it is the true
-        one. None: not asked, no difference, or a million queries would not do.
+    `system`, `measure`: what is compared. `queries`: queries that both have. `mean`, `baseline_mean`, `difference`:
+    means over these queries, and the mean difference. `wins`, `ties`, `losses`: number of queries on which the system
+    is better, equal, worse. `interval`: confidence interval of the mean difference. `p`, `p_corrected`: by test: the
+    p-value, raw and corrected for the number of systems compared on this measure. `queries_needed`: queries with which
+    a paired t-test would find this difference with the probability asked for, if it is the true one. None: not asked,
+    no difference, or a million queries would not do.
     """
 
     system: str

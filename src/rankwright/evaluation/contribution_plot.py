@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwright._types import Array
 from rankwright.data import sparse
-from rankwright.data.figures import new_figure, shown, write_figure
-from rankwright.data.matching import default_names
+from rankwright.data.dataset import default_names
+from rankwright.data.display import new_figure, shown, write_figure
 from rankwright.errors import InputError
 
-__all__ = ["plot_contributions", "write_bars"]
+__all__ = ["plot_contributions"]
 
-Array = npt.NDArray[Any]
 _POINTS = 2000  # documents drawn
 _BINS = 120  # of contributions, in which points are spread
 _RAISES, _LOWERS = "#0072b2", "#d55e00"

@@ -11,16 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from rankwright.data.figures import drawn, look, new_figure, shown, write_figure
+from rankwright._types import Array
+from rankwright.data.display import drawn, look, new_figure, shown, write_figure
 from rankwright.errors import InputError
 from rankwright.evaluation.evaluate import Evaluation, check_alike
 from rankwright.measures import Measure, parse_measure
 
 __all__ = ["QueryCurves", "curve_measures", "query_curves"]
 
-Array = npt.NDArray[Any]
 DEEPEST = 30
 _MARKED = (1, 5, 10, 15, 20, 25, 30)  # depths with a marker
 _A_ROW = 3  # queries

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.data.display import Displayed
-from rankwright.data.figures import look, new_figure, shown
+from rankwright.data.display import Displayed, look, new_figure, shown
 
 _RENDER = "rankwright.evaluation.render"  # imports what is shown here, so it is found by name
 _MAX_QUERIES = 200  # in a notebook

@@ -18,16 +18,17 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.data.blocks import sizes_to_indptr
+from rankwright._types import Array
 from rankwright.data.dataset import RankingData
-from rankwright.data.order import rank_order
-from rankwright.data.trec import TrecTable
+from rankwright.data.order import rank_order, sizes_to_indptr
+from rankwright.data.trec_table import TrecTable
 from rankwright.errors import InputError, InputWarning
 from rankwright.evaluation.display import DisplayedEvaluation
-from rankwright.io.runs import Source, trec_table
+from rankwright.io.trec import TrecSource, trec_table
 from rankwright.measures import Measure, Rankings, parse_measure
 
-Array = npt.NDArray[Any]
+__all__ = ["Evaluation", "evaluate", "evaluate_run"]
+
 Empty = Literal[0, 1, "skip"]
 DEFAULT_MEASURES = ("AP", "nDCG@10", "RR", "P@10")
 CONVENTIONS = ("trec", "letor")
@@ -210,7 +211,7 @@ class Judgements:
     qrels: TrecTable
 
     @classmethod
-    def of(cls, source: Judgements | Source) -> Judgements:
+    def of(cls, source: Judgements | TrecSource) -> Judgements:
         """From a table, a file or another form, see :func:`~rankwright.data.run_objects.trec_table`."""
         return source if isinstance(source, Judgements) else cls(trec_table(source, "qrels"))
 
@@ -251,8 +252,8 @@ class Judgements:
 
 
 def evaluate_run(
-    qrels: Judgements | Source,
-    run: Source,
+    qrels: Judgements | TrecSource,
+    run: TrecSource,
     measures: Sequence[str | Measure] = DEFAULT_MEASURES,
     *,
     convention: str = "trec",

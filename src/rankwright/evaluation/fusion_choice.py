@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rankwright.data.fusion import fuse
-from rankwright.data.trec import TrecTable
+from rankwright.data.trec_table import TrecTable
 from rankwright.errors import InputError
 from rankwright.evaluation.evaluate import Judgements, evaluate_run
 from rankwright.measures import Measure, parse_measure
 
-__all__ = ["CHOICES", "ChosenK", "choose_k"]
+__all__ = ["ChosenK", "choose_k"]
 
 CHOICES = tuple(range(10, 101, 10))
 """Values of k that are tried, those of ranx."""

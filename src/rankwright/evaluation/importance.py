@@ -13,19 +13,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwright._types import Array
 from rankwright.data import sparse
-from rankwright.data.blocks import query_of_row
 from rankwright.data.dataset import RankingData
+from rankwright.data.order import query_of_row
 from rankwright.data.threads import threads_of
 from rankwright.errors import InputError
 from rankwright.evaluation.evaluate import evaluate, mean_of
 from rankwright.measures import Measure, parse_reported
 
 __all__ = ["PermutationImportance", "permutation_importance"]
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +145,7 @@ def permutation_importance(
 
 def _shuffles(data: RankingData, repeats: int, random_state: int) -> tuple[Array, list[Array]]:
     """An order of the queries, and for every repeat the row of its query that each row takes its value from."""
-    from rankwright.objectives.content_order import content_order  # here because it loads numba
+    from rankwright.data.content_order import content_order  # here because it loads numba
 
     documents, queries = content_order(data.X, data.labels, data.indptr)
     place = np.empty(data.n_queries, np.int64)

@@ -47,16 +47,8 @@ def render(
 ) -> str:
     """Render evaluations or a comparison in one of the ``FORMATS``.
 
-    Parameters
-    ----------
-    result : sequence of Evaluation, or Comparison
-        What to render.
-    kind : str
-        The format.
-    per_query : bool
-        Of evaluations: show every query.
-    compared : sequence of Evaluation
-        With a comparison: the evaluations that it compares, the baseline first, to show every query.
+    `result`: what to render. `kind`: the format. `per_query`: of evaluations: show every query. `compared`: with a
+    comparison: the evaluations that it compares, the baseline first, to show every query.
 
     Examples
     --------
@@ -298,14 +290,8 @@ def query_differences(
 ) -> Iterator[tuple[Any, list[float], list[float]]]:
     """The queries that count for the baseline, which comes first, and for at least one other system.
 
-    Yields
-    ------
-    query : object
-        Its id.
-    values : list of float
-        The value of every system; nan if it does not have the query.
-    gains : list of float
-        The difference of every system but the first from the first.
+    Yields `query`: its id. Yields `values`: the value of every system; nan if it does not have the query. Yields
+    `gains`: the difference of every system but the first from the first.
     """
     columns = [dict(zip(e.query_ids.tolist(), e.column(measure).tolist(), strict=True)) for e in evaluations]
     for query in columns[0]:

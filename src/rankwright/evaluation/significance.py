@@ -13,14 +13,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from rankwright._types import Array
 from rankwright.errors import InputError
 
-Array = npt.NDArray[Any]
+__all__ = ["queries_needed"]
+
 CORRECTIONS = ("holm", "bonferroni", "none")
 _BATCH = 1 << 22  # random numbers in memory at a time
 _EXACT = 2.0**62  # sums of whole numbers up to this are exact
@@ -119,14 +120,9 @@ TESTS: dict[str, tuple[str, Callable[[Array, int, int], float]]] = {
 def p_value(test: str, differences: npt.ArrayLike, *, n_resamples: int = 9999, random_state: int = 0) -> float:
     """The two-tailed p-value of one paired test.
 
-    Parameters
-    ----------
-    test : {"t", "wilcoxon", "sign", "randomization"}
-        The test.
-    differences : array-like
-        One number per query: system minus baseline.
-    n_resamples, random_state : int
-        For the randomisation test: number of random sign flips (all, if there are no more), and random seed.
+    `test` ({"t", "wilcoxon", "sign", "randomization"}): the test. `differences`: one number per query: system minus
+    baseline. `n_resamples`, `random_state`: for the randomisation test: number of random sign flips (all, if there are
+    no more), and random seed.
 
     Examples
     --------

@@ -21,16 +21,15 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from rankwright.data import sparse
-from rankwright.data.dataset import RankingData
-from rankwright.data.files import replace_file
-from rankwright.data.folder import load_folder, save_folder
-from rankwright.data.matching import MissingFeaturesError
+from rankwright.data.dataset import MissingFeaturesError, RankingData
 from rankwright.errors import InputError
 from rankwright.evaluation.evaluate import evaluate
 from rankwright.experiments.config import ADAPT, Background, BackgroundSource, DataSource, MethodSpec
 from rankwright.experiments.preparing import Progress, code_version, file_hashes, joined
 from rankwright.experiments.tuning import Outcome, run_method, without_none
 from rankwright.io.detect import read_data
+from rankwright.io.files import replace_file
+from rankwright.io.folder import load_folder, save_folder
 from rankwright.models.saving import load_model
 
 if TYPE_CHECKING:
@@ -62,20 +61,9 @@ def prepare_background(
 ) -> Background:
     """Train a background ranker of a data set, or take it from the cache.
 
-    Parameters
-    ----------
-    source : DataSource
-        The data set.
-    background : BackgroundSource
-        One of its backgrounds.
-    parts : sequence of Path
-        Its prepared feature data, whose features the background data will have.
-    cache : Path
-        The cache folder.
-    seed, threads : int
-        Random seed, and number of threads; the ranker does not depend on the threads.
-    say : callable, optional
-        Called with a line about each step.
+    `source`: the data set. `background`: one of its backgrounds. `parts`: its prepared feature data, whose features the
+    background data will have. `cache`: the cache folder. `seed`, `threads`: random seed, and number of threads; the
+    ranker does not depend on the threads. `say`: called with a line about each step.
     """
     say = say or (lambda _: None)
     called = f"the background {background.name}" if len(source.backgrounds) > 1 else "the background"
@@ -188,16 +176,9 @@ def run_adapt(
 ) -> Outcome:
     """Adapt background rankers to the training queries of a split, and choose on its validation queries.
 
-    Parameters
-    ----------
-    spec : MethodSpec
-        Its method is ``adapt:`` and an adaptation, or ``adapt:auto``.
-    train, valid : RankingData
-        The queries of the new domain.
-    backgrounds : sequence of Background
-        The rankers of the rich domains, and their data.
-    seed, threads : int
-        Random seed, and number of threads; the outcome does not depend on the threads.
+    `spec`: its method is ``adapt:`` and an adaptation, or ``adapt:auto``. `train`, `valid`: the queries of the new
+    domain. `backgrounds`: the rankers of the rich domains, and their data. `seed`, `threads`: random seed, and number
+    of threads; the outcome does not depend on the threads.
     """
     name = spec.method.removeprefix(ADAPT)
     if valid is None:

@@ -16,13 +16,12 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
+from rankwright._types import Array
 from rankwright.data.dataset import RankingData
-from rankwright.data.files import replace_file
 from rankwright.data.order import rank_order
-from rankwright.data.trec import TrecTable, read_qrels
+from rankwright.data.trec_table import TrecTable
 from rankwright.errors import InputError
 from rankwright.evaluation.evaluate import Evaluation, Judgements, evaluate, evaluate_run
 from rankwright.evaluation.render import plain
@@ -30,11 +29,12 @@ from rankwright.experiments.backgrounds import run_adapt, settings_of
 from rankwright.experiments.config import ADAPT, FEATURE, HINDSIGHT, Background, Experiment, MethodSpec
 from rankwright.experiments.preparing import Prepared, Split, code_version, pieces_of, without_columns
 from rankwright.experiments.tuning import Outcome, run_method
-from rankwright.io.json import parse_json
+from rankwright.io.files import replace_file
+from rankwright.io.tables import parse_json
+from rankwright.io.trec import read_qrels
 from rankwright.measures import Measure
 from rankwright.reports.results import COLUMNS
 
-Array = npt.NDArray[Any]
 _FORMAT = 1
 _NUMBER = int | float
 _RECORD: dict[str, Any] = {
@@ -232,14 +232,8 @@ def _check_record(record: Any) -> None:
 def top_documents(test: RankingData, scores: Array, judged: Judgements | None = None) -> dict[str, Documents]:
     """By query, id and grade of its first documents; a document without an id has its number in the query, as ``#3``.
 
-    Parameters
-    ----------
-    test : RankingData
-        The test queries.
-    scores : ndarray
-        One score per document, in the caller's order.
-    judged : Judgements, optional
-        All judgements; then a document that is not judged has no grade, and equal scores are those of a run.
+    `test`: the test queries. `scores`: one score per document, in the caller's order. `judged`: all judgements; then a
+    document that is not judged has no grade, and equal scores are those of a run.
     """
     given = np.asarray(scores, np.float64)
     given = given if test.rows is None else given[test.rows]

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from rankwright.adaptation.ways import IN_DOMAIN, METHODS, NEED_DATA
-from rankwright.data.pipes import open_plain
 from rankwright.errors import InputError, shown
 from rankwright.evaluation.evaluate import CONVENTIONS, DEFAULT_MEASURES
 from rankwright.evaluation.significance import CORRECTIONS, TESTS
@@ -50,9 +49,9 @@ from rankwright.experiments.toml import (
     parse_toml,
 )
 from rankwright.experiments.tuning import make_plan
+from rankwright.io.files import open_plain
 from rankwright.measures import Measure, parse_goal, parse_measure, parse_reported
-from rankwright.rankers.other_names import hint
-from rankwright.rankers.parameters import Rule
+from rankwright.rankers.parameters import Rule, hint
 from rankwright.training.methods import NAMES, Method, counterpart, parse_method, set_elsewhere
 from rankwright.training.train import Plan
 
@@ -437,16 +436,9 @@ def check_method(
 ) -> MethodSpec | None:
     """One entry; None, with the mistakes recorded, if it cannot be used.
 
-    Parameters
-    ----------
-    choose_by : Measure or None
-        The measure that chooses in the whole experiment.
-    validated : bool
-        Whether every data set has validation queries.
-    folders : sequence of Path
-        Where files are searched.
-    data : sequence of dict
-        The [[data]] entries of the file, whose backgrounds are adapted.
+    `choose_by`: the measure that chooses in the whole experiment. `validated`: whether every data set has validation
+    queries. `folders`: where files are searched. `data`: the [[data]] entries of the file, whose backgrounds are
+    adapted.
     """
     before = len(problems)
     found = problems.table(table, place, _KEYS, "[[method]]")
@@ -695,7 +687,7 @@ def _trained_for(spec: MethodSpec, method: Method, planned: Plan) -> str | None:
         return str(planned.measure)
     losses = spec.parameters.get("losses", method.defaults().get("losses"))
     if losses:
-        from rankwright.rankers.losses import parse_losses
+        from rankwright.maxmargin.losses import parse_losses
 
         return " + ".join(str(loss.measure) for loss in parse_losses(losses))
     measure = getattr(planned.ranker, "measure", None)

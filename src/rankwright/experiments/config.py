@@ -79,18 +79,9 @@ class BackgroundSource:
 class Background:
     """A background on disk.
 
-    Attributes
-    ----------
-    name : str
-        What methods call it.
-    model : Path
-        The ranker.
-    data : Path or None
-        All its feature data, including validation data, from which neighbours are taken.
-    content : str
-        Hash of everything that affects it.
-    facts : dict
-        For the manifest: name, hash, method, seconds of training, chosen parameters, sizes, files.
+    `name`: what methods call it. `model`: the ranker. `data`: all its feature data, including validation data, from
+    which neighbours are taken. `content`: hash of everything that affects it. `facts`: for the manifest: name, hash,
+    method, seconds of training, chosen parameters, sizes, files.
     """
 
     name: str

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rankwright.data.cleaning import Cleaner
-from rankwright.data.run_features import NORMALIZATIONS
+from rankwright.data.fusion import NORMALIZATIONS
 from rankwright.errors import InputError
 from rankwright.experiments.config import DataSource
 from rankwright.experiments.preparing import OPEN

@@ -21,27 +21,26 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 import rankwright
+from rankwright._types import Array
 from rankwright.data import sparse
-from rankwright.data.blocks import sizes_to_indptr
 from rankwright.data.cleaning import Cleaner, Cleaning
-from rankwright.data.dataset import RankingData
-from rankwright.data.files import line_chunks, replace_file
-from rankwright.data.folder import load_folder, save_folder
-from rankwright.data.matching import default_names
+from rankwright.data.dataset import RankingData, default_names
+from rankwright.data.order import sizes_to_indptr
 from rankwright.data.overlap import Fingerprints, query_hashes
 from rankwright.data.splits import QueryKFold, QueryTrials, letor_folds
-from rankwright.data.trec import TrecTable, read_qrels, read_run, write_qrels
+from rankwright.data.trec_table import TrecTable
 from rankwright.errors import InputError, InputWarning
 from rankwright.experiments.config import Background, DataSource, Protocol
 from rankwright.io.detect import read_data
+from rankwright.io.files import line_chunks, replace_file
+from rankwright.io.folder import load_folder, save_folder
+from rankwright.io.trec import read_qrels, read_run, write_qrels
 from rankwright.measures import Measure
 from rankwright.models.linear import LinearModel
-from rankwright.rankers.validation import validation_value
+from rankwright.rankers.cross_validation import validation_value
 
-Array = npt.NDArray[Any]
 _FACTS = "prepared.json"
 _QRELS = "qrels.txt"
 Progress = Callable[[str], None]
@@ -58,40 +57,15 @@ _IDS = ("id", "_id", "qid", "query_id", "num")
 class Prepared:
     """A data set on disk.
 
-    Attributes
-    ----------
-    name, kind : str
-        Name and kind of the data set.
-    parts : list of Path
-        Folders of feature data.
-    qrels : Path or None
-        All judgements of its queries, if the features lack some judged documents.
-    own_splits : list of Split or None
-        None if the protocol splits it.
-    content : str
-        Hash of its content.
-    queries : dict of str to (str, str)
-        Text and kind of the queries, where known.
-    sizes : dict
-        Numbers of queries, documents and features.
-    files : dict
-        Files read: path, size and SHA-256 by role.
-    notes : list of str
-        What a reader should know.
-    warnings : list of str
-        What makes its results wrong: queries that are both trained and tested on, most documents dropped.
-    open_part : int or None
-        The part that is the test set of every split.
-    train_queries, valid_queries : int or None
-        Number of queries to use from each split.
-    cleaning : list of dict
-        What cleaning dropped from the data and from its open test; empty if they are not cleaned.
-    backgrounds : tuple of Background
-        The backgrounds that methods adapt.
-    best : int or None
-        The best feature in hindsight, if a method is that or is trained without it.
-    hides_best : bool
-        Whether methods are trained without it.
+    `name`, `kind`: name and kind of the data set. `parts`: folders of feature data. `qrels`: all judgements of its
+    queries, if the features lack some judged documents. `own_splits`: none if the protocol splits it. `content`: hash
+    of its content. `queries`: text and kind of the queries, where known. `sizes`: numbers of queries, documents and
+    features. `files`: files read: path, size and SHA-256 by role. `notes`: what a reader should know. `warnings`: what
+    makes its results wrong: queries that are both trained and tested on, most documents dropped. `open_part`: the part
+    that is the test set of every split. `train_queries`, `valid_queries`: number of queries to use from each split.
+    `cleaning`: what cleaning dropped from the data and from its open test; empty if they are not cleaned.
+    `backgrounds`: the backgrounds that methods adapt. `best`: the best feature in hindsight, if a method is that or is
+    trained without it. `hides_best`: whether methods are trained without it.
     """
 
     name: str
@@ -133,16 +107,8 @@ class Prepared:
 def prepare(source: DataSource, cache: Path, *, threads: int = 1, say: Progress | None = None) -> Prepared:
     """Read a data set, or take it from the cache.
 
-    Parameters
-    ----------
-    source : DataSource
-        The source.
-    cache : Path
-        The cache folder.
-    threads : int
-        Number of threads for the features of a collection.
-    say : callable, optional
-        Called with a line about each step.
+    `source`: the source. `cache`: the cache folder. `threads`: number of threads for the features of a collection.
+    `say`: called with a line about each step.
     """
     say = say or (lambda _: None)
     say(f"reading {source.name}")
@@ -369,12 +335,7 @@ def _add_content(digest: Any, data: RankingData) -> None:
 def with_best(prepared: Prepared, splits: Sequence[Split], measure: Measure, hidden: bool) -> Prepared:
     """The data set with its best feature in hindsight: highest mean of the measure over the test queries.
 
-    Parameters
-    ----------
-    splits : sequence of Split
-        Each query that one of them tests counts once.
-    hidden : bool
-        Whether methods are trained without it.
+    `splits`: each query that one of them tests counts once. `hidden`: whether methods are trained without it.
     """
     tested: dict[int, set[int] | None] = {}
     for part, queries in (piece for split in splits for piece in split.test):
@@ -427,16 +388,8 @@ class Read:
 def read_source(source: DataSource, folder: Path, threads: int, say: Progress) -> Read:
     """Read a data set.
 
-    Parameters
-    ----------
-    source : DataSource
-        The source.
-    folder : Path
-        Folder for the index of a collection.
-    threads : int
-        Number of threads for the features of a collection.
-    say : callable
-        Called with a line about each step.
+    `source`: the source. `folder`: folder for the index of a collection. `threads`: number of threads for the features
+    of a collection. `say`: called with a line about each step.
     """
     read = _READERS[source.kind](source, folder, threads, say)
     files = _read_files(source, say, later=True)
@@ -580,7 +533,7 @@ def _read_parts(source: DataSource, folder: Path, threads: int, say: Progress) -
 
 
 def _read_runs(source: DataSource, folder: Path, threads: int, say: Progress) -> Read:
-    from rankwright.data.run_features import runs_to_data
+    from rankwright.data.fusion import runs_to_data
 
     qrels = read_qrels(source.files["qrels"])
     runs = {}

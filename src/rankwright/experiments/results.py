@@ -22,7 +22,6 @@ from typing import Any, Self
 import numpy as np
 
 import rankwright
-from rankwright.data.files import replace_file
 from rankwright.errors import InputError
 from rankwright.evaluation.comparison import Comparison, Difference, compare
 from rankwright.evaluation.evaluate import Evaluation
@@ -31,6 +30,7 @@ from rankwright.evaluation.significance import CORRECTIONS, TESTS
 from rankwright.experiments.cells import Cell, Failure, read_cell
 from rankwright.experiments.config import Experiment
 from rankwright.experiments.preparing import Prepared
+from rankwright.io.files import replace_file
 from rankwright.measures import Measure, parse_measure
 from rankwright.reports.results import COLUMNS, MANIFEST, Score, read_manifest, read_rows, read_scores
 from rankwright.reports.statistics import averaged
@@ -271,14 +271,7 @@ def write_results(
 ) -> None:
     """Write the tables of all finished cells, and the manifest.
 
-    Parameters
-    ----------
-    experiment, prepared, cells
-        What was run.
-    failures : sequence of Failure
-        The failed cells.
-    session : dict
-        When and how it was run.
+    `experiment`, `prepared`, `cells`: what was run. `failures`: the failed cells. `session`: when and how it was run.
     """
     folder = experiment.output
     reasons = {(failure.data, failure.split, failure.method): failure.reason for failure in failures}

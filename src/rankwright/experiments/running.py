@@ -20,7 +20,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rankwright.data.temporary import remove_leftovers
 from rankwright.data.threads import end_with_parent
 from rankwright.errors import InputError
 from rankwright.experiments.backgrounds import prepare_background
@@ -29,10 +28,11 @@ from rankwright.experiments.checks import load_experiment
 from rankwright.experiments.config import ADAPT, HINDSIGHT, DataSource, Experiment, MethodSpec
 from rankwright.experiments.preparing import Prepared, prepare, splits_of, with_best
 from rankwright.experiments.results import Results, write_results
+from rankwright.io.atomic import remove_leftovers
 from rankwright.reports.results import MANIFEST
 from rankwright.training.methods import parse_method
 
-_ON_A_CARD = 4  # processes that share a GPU: each starts its libraries, and has a copy of the features there
+_ON_DEVICE = 4  # processes that share a GPU: each starts its libraries, and has a copy of the features there
 _DIED = "its process died, perhaps out of memory; run again with fewer --threads"
 
 
@@ -139,9 +139,9 @@ def run_experiment(
 def _on_device(experiment: Experiment, device: str) -> Experiment:
     """The experiment with a device for all methods that have one and do not set it."""
     if device == "cuda":
-        from rankwright.gpu.card import check_card
+        from rankwright.gpu.device import check_device
 
-        check_card()
+        check_device()
 
     def placed(spec: MethodSpec | None) -> Any:
         if spec is None or spec.is_feature or spec.method.startswith(ADAPT):
@@ -311,4 +311,4 @@ def default_jobs(device: str | None = None) -> int:
     >>> default_jobs("cuda") <= min(4, default_jobs())
     True
     """
-    return min(cores(), _ON_A_CARD) if device == "cuda" else cores()
+    return min(cores(), _ON_DEVICE) if device == "cuda" else cores()

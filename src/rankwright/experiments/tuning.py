@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rankwright.data import sparse
 from rankwright.data.dataset import RankingData
@@ -33,7 +32,6 @@ from rankwright.models.saving import load_model, save_model
 from rankwright.training.methods import parse_method
 from rankwright.training.train import Plan, Trained, plan
 
-Array = npt.NDArray[Any]
 Point = dict[str, Any]
 _NONE = "none"  # TOML has no null
 _HEALTH = ("C", "objective", "gap", "passes", "norm", "slack", "slack_ratio", "objective_ratio")
@@ -51,27 +49,13 @@ _FEW = {
 class Outcome:
     """The outcome of a method on one split.
 
-    Attributes
-    ----------
-    spec : MethodSpec
-        The method.
-    model : Model
-        The chosen model.
-    chosen : dict
-        The parameters chosen on the validation queries.
-    validation, training : float
-        The measure that chooses, on the validation and on the training queries; NaN without validation queries.
-    seconds_train, seconds_tune : float
-        Time to train the chosen model, and to train everything that was tried, including it.
-    path : list of dict
-        Every point tried: ``parameters``, ``validation``, and the state of its training, if known; without validation
-        queries only the points whose state is known.
-    rounds : list of float
-        For boosting and nets: the value on the validation queries after each round of the chosen model.
-    notes : list of str
-        What a reader should know.
-    trained : Trained or None
-        The training of the chosen model; None for single features and adaptations.
+    `spec`: the method. `model`: the chosen model. `chosen`: the parameters chosen on the validation queries.
+    `validation`, `training`: the measure that chooses, on the validation and on the training queries; NaN without
+    validation queries. `seconds_train`, `seconds_tune`: time to train the chosen model, and to train everything that
+    was tried, including it. `path`: every point tried: ``parameters``, ``validation``, and the state of its training,
+    if known; without validation queries only the points whose state is known. `rounds`: for boosting and nets: the
+    value on the validation queries after each round of the chosen model. `notes`: what a reader should know. `trained`:
+    the training of the chosen model; None for single features and adaptations.
     """
 
     spec: MethodSpec
@@ -101,16 +85,8 @@ def run_method(
 ) -> Outcome:
     """Train a method on the training queries of a split, and choose on its validation queries.
 
-    Parameters
-    ----------
-    spec : MethodSpec
-        The method.
-    train, valid : RankingData
-        The queries; there may be none for validation.
-    seed : int
-        Random seed.
-    threads : int
-        Number of threads; the outcome does not depend on it.
+    `spec`: the method. `train`, `valid`: the queries; there may be none for validation. `seed`: random seed. `threads`:
+    number of threads; the outcome does not depend on it.
     """
     if spec.method.startswith(FEATURE):
         return _feature(spec, train, valid, _column(train, spec.method.removeprefix(FEATURE)))
@@ -307,7 +283,7 @@ def _best_feature(spec: MethodSpec, train: RankingData, valid: RankingData | Non
     """The feature that is best on the validation queries, each used unchanged: higher is better."""
     if valid is None:
         raise InputError(f"{BEST_FEATURE} is chosen on validation queries; there are none")
-    from rankwright.rankers.validation import validation_value
+    from rankwright.rankers.cross_validation import validation_value
 
     began = time.perf_counter()
     value = validation_value(valid, spec.choose_by)  # the same value as evaluate's, but faster

@@ -11,25 +11,17 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from rankwright._types import Array
 
 
 @dataclass(frozen=True)
 class ConsumerRule:
     """How a consumer walks a tree.
 
-    Attributes
-    ----------
-    strict : bool
-        Whether a value goes left if ``x < threshold``; otherwise if ``x <= threshold``.
-    dtype : type
-        The type of features, thresholds, leaves and their sum.
-    slack : float
-        Added to every threshold, in this type.
-    missing_as_zero : bool
-        Whether a missing value is 0; otherwise it goes where the node says.
+    `strict`: whether a value goes left if ``x < threshold``; otherwise if ``x <= threshold``. `dtype`: the type of
+    features, thresholds, leaves and their sum. `slack`: added to every threshold, in this type. `missing_as_zero`:
+    whether a missing value is 0; otherwise it goes where the node says.
     """
 
     strict: bool = False

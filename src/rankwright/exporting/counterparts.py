@@ -32,20 +32,11 @@ _FILLED = re.compile(r"(?P<name>[^()\[\]]+)\(missing=(?P<fill>[^()\[\]]+)\)")
 class Origin:
     """Where a feature comes from, by its name.
 
-    Attributes
-    ----------
-    name : str
-        The feature.
-    kind : {"text", "value", "run", "position"}
-        Made from an index; a number of the document; made from a run; or nothing is known but its position.
-    function : Function or str or None
-        Of text: the retrieval function, or the name of a sum such as ``"log-tf"``.
-    analyzer : str
-        Of text: the analyser.
-    field : str or None
-        Of text: the field, None for all fields together. Of a value: the field that holds it.
-    fill : float or None
-        Of a value: what it is where a document has none; None if it is missing then.
+    `name`: the feature. `kind` ({"text", "value", "run", "position"}): made from an index; a number of the document;
+    made from a run; or nothing is known but its position. `function`: of text: the retrieval function, or the name of a
+    sum such as ``"log-tf"``. `analyzer`: of text: the analyser. `field`: of text: the field, None for all fields
+    together. Of a value: the field that holds it. `fill`: of a value: what it is where a document has none; None if it
+    is missing then.
     """
 
     name: str
@@ -108,17 +99,9 @@ class Called:
 class Counterpart:
     """The counterpart of one feature in an engine.
 
-    Attributes
-    ----------
-    name : str
-        The feature.
-    status : {"exact", "field", "approximate", "none"}
-        Whether the engine computes the same number, reads it from a field, computes a similar one, or none: then the
-        definition is a placeholder.
-    note : str
-        What differs, or what to do.
-    definition : object
-        A query, or an expression, in the engine's language.
+    `name`: the feature. `status` ({"exact", "field", "approximate", "none"}): whether the engine computes the same
+    number, reads it from a field, computes a similar one, or none: then the definition is a placeholder. `note`: what
+    differs, or what to do. `definition`: a query, or an expression, in the engine's language.
     """
 
     name: str
@@ -131,14 +114,8 @@ class Counterpart:
 class FeatureSet:
     """The features of a model in an engine: files to send to it, and how well they stand for ours.
 
-    Attributes
-    ----------
-    engine : str
-        ``opensearch``, ``elasticsearch``, ``solr`` or ``vespa``.
-    counterparts : tuple of Counterpart
-        One per feature, in the model's order.
-    files : mapping of str to str
-        Texts by file name.
+    `engine`: ``opensearch``, ``elasticsearch``, ``solr`` or ``vespa``. `counterparts`: one per feature, in the model's
+    order. `files`: texts by file name.
     """
 
     engine: str

@@ -19,33 +19,25 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwright._types import Array
+from rankwright.boosting.forest import SET_WORDS, Forest, Tree
+from rankwright.boosting.tree_model import GradeModel, TreeModel
 from rankwright.data.categories import codes_of, named
 from rankwright.errors import InputError
 from rankwright.models.base import Model
 from rankwright.models.binned import BinnedModel
 from rankwright.models.linear import LinearModel
-from rankwright.models.net import NetModel
 from rankwright.models.sum import SumModel
-from rankwright.models.trees.forest import SET_WORDS, Forest, Tree
-from rankwright.models.trees.model import GradeModel, TreeModel
-
-Array = npt.NDArray[Any]
+from rankwright.nets.model import NetModel
 
 
 @dataclass(frozen=True, eq=False)
 class Other:
     """A part that is not a sum of weights and trees.
 
-    Attributes
-    ----------
-    weight : float
-        What its score is multiplied by.
-    model : NetModel, GradeModel, or a LinearModel or BinnedModel with ``query_scaling``
-        The part.
-    places : ndarray of int
-        Where its features are among those of the ensemble.
+    `weight`: what its score is multiplied by. `model`: the part. `places`: where its features are among those of the
+    ensemble.
     """
 
     weight: float
@@ -57,23 +49,12 @@ class Other:
 class Ensemble:
     """A model, taken apart.
 
-    Attributes
-    ----------
-    names : tuple of str
-        The features, in the order of the model.
-    weights : ndarray of float64
-        One per feature; 0 where a feature is not used linearly.
-    trees : Forest
-        All trees, leaves multiplied by the weights of their parts; ``feature`` counts through ``names``. A value goes
-        left if ``x <= threshold``, a missing one if ``missing_left``.
-    constant : float
-        Trees without a split, where no other tree has one; otherwise they are among the trees.
-    categories : mapping of int to tuple
-        The values of each categorical feature, in the order that sets of categories count.
-    others : tuple of Other
-        Parts that are neither.
-    has_names : bool
-        Whether the model has names for its features, or ``names`` are f1, f2, …
+    `names`: the features, in the order of the model. `weights`: one per feature; 0 where a feature is not used
+    linearly. `trees`: all trees, leaves multiplied by the weights of their parts; ``feature`` counts through ``names``.
+    A value goes left if ``x <= threshold``, a missing one if ``missing_left``. `constant`: trees without a split, where
+    no other tree has one; otherwise they are among the trees. `categories`: the values of each categorical feature, in
+    the order that sets of categories count. `others`: parts that are neither. `has_names`: whether the model has names
+    for its features, or ``names`` are f1, f2, ….
     """
 
     names: tuple[str, ...]
@@ -138,10 +119,7 @@ class Ensemble:
 def ensemble_of(model: Model) -> Ensemble:
     """Take a model apart.
 
-    Parameters
-    ----------
-    model : Model
-        A LinearModel, TreeModel, BinnedModel, NetModel, GradeModel or a SumModel of them.
+    `model`: a LinearModel, TreeModel, BinnedModel, NetModel, GradeModel or a SumModel of them.
 
     Examples
     --------

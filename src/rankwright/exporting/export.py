@@ -10,23 +10,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwright._types import Array
 from rankwright.data.categories import codes_of
-from rankwright.data.dataset import RankingData
-from rankwright.data.files import replace_folder
-from rankwright.data.matching import MissingFeaturesError
+from rankwright.data.dataset import MissingFeaturesError, RankingData
 from rankwright.errors import InputError, shown
 from rankwright.exporting.ensemble import Ensemble, ensemble_of
 from rankwright.exporting.target import ExportFiles, ExportTarget, Options
 from rankwright.exporting.targets import TARGETS, find_target
 from rankwright.exporting.verify import ScoredRows, Verification, golden_rows, scored_probe_rows, verify
+from rankwright.io.files import replace_folder
 from rankwright.models.base import Model
-from rankwright.models.net import NetModel
+from rankwright.nets.model import NetModel
 
-__all__ = ["DATA", "Export", "as_json", "export_model"]
+__all__ = ["Export", "export_model"]
 
-Array = npt.NDArray[Any]
 DATA = "the data to verify on"
 """What errors about it name as their file."""
 

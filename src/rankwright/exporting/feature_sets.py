@@ -52,18 +52,10 @@ def engine_features(
 ) -> FeatureSet:
     """What an engine needs to compute the features of a model.
 
-    Parameters
-    ----------
-    engine : {"opensearch", "elasticsearch", "solr", "vespa"}
-        The engine; the files for OpenSearch are also those of the Elasticsearch LTR plugin.
-    names : sequence of str
-        The features of the model, such as ``bm25[porter,title]`` or ``price``.
-    used : sequence of int, optional
-        Which of them to define; by default all.
-    model, feature_set : str
-        The names of the model and of its feature set, feature store or rank profile in the engine.
-    index : str
-        The index, collection or schema with the documents.
+    `engine` ({"opensearch", "elasticsearch", "solr", "vespa"}): the engine; the files for OpenSearch are also those of
+    the Elasticsearch LTR plugin. `names`: the features of the model, such as ``bm25[porter,title]`` or ``price``.
+    `used`: which of them to define; by default all. `model`, `feature_set`: the names of the model and of its feature
+    set, feature store or rank profile in the engine. `index`: the index, collection or schema with the documents.
 
     Examples
     --------

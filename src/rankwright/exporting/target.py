@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwright._types import Array
+from rankwright.boosting.tree_model import GradeModel
 from rankwright.exporting.ensemble import Ensemble
-from rankwright.models.net import NetModel
-from rankwright.models.trees.model import GradeModel
+from rankwright.nets.model import NetModel
 
-Array = npt.NDArray[Any]
 Scorer = Callable[[Array, Array], Array]
 """Scores of rows by an exported file: called with X, the ensemble's features as columns, and the query boundaries."""
 
@@ -22,16 +21,9 @@ Scorer = Callable[[Array, Array], Array]
 class Options:
     """What the user asked for.
 
-    Attributes
-    ----------
-    name : str
-        The name of the model at the consumer.
-    form : str
-        One of the target's forms, or ``"auto"``.
-    missing_as_zero : bool
-        Whether the consumer makes missing features 0 before the model sees them.
-    feature_set : str
-        The name of the feature set, feature store or rank profile.
+    `name`: the name of the model at the consumer. `form`: one of the target's forms, or ``"auto"``. `missing_as_zero`:
+    whether the consumer makes missing features 0 before the model sees them. `feature_set`: the name of the feature
+    set, feature store or rank profile.
     """
 
     name: str = "model"
@@ -44,15 +36,8 @@ class Options:
 class ExportFiles:
     """The files of an export.
 
-    Attributes
-    ----------
-    files : dict of str to bytes
-        By name, the model first.
-    notes : tuple of str
-        What the user has to know, one line each.
-    representable : Ensemble, optional
-        What the files represent where the target cannot represent the ensemble exactly; the difference is reported with
-        numbers.
+    `files`: by name, the model first. `notes`: what the user has to know, one line each. `representable`: what the
+    files represent where the target cannot represent the ensemble exactly; the difference is reported with numbers.
     """
 
     files: dict[str, bytes]
@@ -64,12 +49,8 @@ class ExportFiles:
 class Consumer:
     """A Python package that reads the files itself.
 
-    Attributes
-    ----------
-    package : str
-        The name it is imported and installed by.
-    read : callable
-        Returns a scorer from the files and the names of the ensemble's features.
+    `package`: the name it is imported and installed by. `read`: returns a scorer from the files and the names of the
+    ensemble's features.
     """
 
     package: str
@@ -80,36 +61,15 @@ class Consumer:
 class ExportTarget:
     """A target of an export.
 
-    Attributes
-    ----------
-    name : str
-        As in ``--to``.
-    about : str
-        One line: who reads it.
-    rule : str
-        One line: how the consumer decides and adds.
-    refusal : callable
-        Why an ensemble cannot be held, in the words after "TARGET cannot hold this model: "; None if it can.
-    write : callable
-        Returns the files.
-    read : callable
-        Returns a scorer from the files and the names of the ensemble's features, by our own model of the rule. It sees
-        nothing but the files.
-    dtype : type
-        What the consumer holds features in: float32 or float64.
-    forms : tuple of str
-        What ``--form`` may be; ``auto`` is always allowed.
-    consumer : Consumer, optional
-        The package that scores instead where it is installed.
-    run_by : str, optional
-        What runs the files in ``read``, where that is not our model of a rule: Python itself, SQLite.
-    request : callable, optional
-        Further files that are not the model: an example request, a feature set. Called with the ensemble, the options
-        and one golden row.
-    tiny : float
-        Features up to this size are 0 to the consumer.
-    tolerance : float
-        A row is off its path if its score differs by more than this share of the largest score.
+    `name`: as in ``--to``. `about`: one line: who reads it. `rule`: one line: how the consumer decides and adds.
+    `refusal`: why an ensemble cannot be held, in the words after "TARGET cannot hold this model: "; None if it can.
+    `write`: returns the files. `read`: returns a scorer from the files and the names of the ensemble's features, by our
+    own model of the rule. It sees nothing but the files. `dtype`: what the consumer holds features in: float32 or
+    float64. `forms`: what ``--form`` may be; ``auto`` is always allowed. `consumer`: the package that scores instead
+    where it is installed. `run_by`: what runs the files in ``read``, where that is not our model of a rule: Python
+    itself, SQLite. `request`: further files that are not the model: an example request, a feature set. Called with the
+    ensemble, the options and one golden row. `tiny`: features up to this size are 0 to the consumer. `tolerance`: a row
+    is off its path if its score differs by more than this share of the largest score.
     """
 
     name: str
@@ -139,12 +99,7 @@ class ExportTarget:
 def refuse_others(ensemble: Ensemble, *, nets: bool = False, categories: bool = False) -> str | None:
     """Why a target of weights and trees cannot hold an ensemble; None if nothing but weights and trees is in it.
 
-    Parameters
-    ----------
-    nets : bool
-        Whether a net alone is held.
-    categories : bool
-        Whether splits on sets of categories are held.
+    `nets`: whether a net alone is held. `categories`: whether splits on sets of categories are held.
     """
     if ensemble.scales_queries:
         return "it scales features within each query, but documents are scored one by one there"

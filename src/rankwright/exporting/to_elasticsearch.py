@@ -10,15 +10,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwright._types import Array
+from rankwright.boosting.float32 import for_at_most
 from rankwright.exporting.consumer_rules import ConsumerRule, ConsumerTrees, WrittenSplit, tree_scores
 from rankwright.exporting.ensemble import Ensemble, no_features, repeated_names
 from rankwright.exporting.feature_sets import features_of
 from rankwright.exporting.target import ExportFiles, ExportTarget, Options, Scorer, refuse_others
-from rankwright.models.trees.float32 import for_at_most
 
-Array = npt.NDArray[Any]
 _MODEL = "model.json"
 
 

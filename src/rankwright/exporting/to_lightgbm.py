@@ -11,14 +11,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwright._types import Array
+from rankwright.boosting.float32 import for_at_most
 from rankwright.exporting.consumer_rules import ConsumerRule, ConsumerTrees, WrittenSplit, tree_scores
 from rankwright.exporting.ensemble import Ensemble, allowed_names, coded, coding_files, left_codes
 from rankwright.exporting.target import Consumer, ExportFiles, ExportTarget, Options, Scorer, refuse_all_but_trees
-from rankwright.models.trees.float32 import for_at_most
 
-Array = npt.NDArray[Any]
 _MODEL = "model.txt"
 _CATEGORICAL, _MISSING_LEFT, _KNOWS_MISSING = 1, 2, 8  # bits of decision_type
 _NOT_IN_NAMES = re.compile(r'[\s"\[\]{},:]')  # separate names, or are special in JSON

@@ -17,16 +17,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwright._types import Array
+from rankwright.boosting.float32 import for_at_most
+from rankwright.boosting.forest import Forest
+from rankwright.boosting.tree_model import GradeModel
 from rankwright.exporting.consumer_rules import ConsumerRule, ConsumerTrees, WrittenSplit, tree_scores
 from rankwright.exporting.ensemble import Ensemble, Other
 from rankwright.exporting.target import Consumer, ExportFiles, ExportTarget, Options, Scorer
 from rankwright.io.frames import import_library
-from rankwright.models.net import NetModel
-from rankwright.models.trees.float32 import for_at_most
-from rankwright.models.trees.forest import Forest
-from rankwright.models.trees.model import GradeModel
+from rankwright.nets.model import NetModel
 
-Array = npt.NDArray[Any]
 _MODEL = "model.onnx"
 _OPSET, _ML_OPSET, _IR_VERSION = 18, 3, 8
 _INPUT, _OUTPUT = "features", "scores"

@@ -10,16 +10,14 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import numpy.typing as npt
-
+from rankwright._types import Array
+from rankwright.boosting.float32 import for_below
 from rankwright.exporting.consumer_rules import ConsumerRule, ConsumerTrees, WrittenSplit, linear_scores, tree_scores
 from rankwright.exporting.ensemble import Ensemble, no_features, repeated_names
 from rankwright.exporting.target import ExportFiles, ExportTarget, Options, Scorer, refuse_others
 from rankwright.exporting.to_ranklib import ranklib_model, ranklib_refusal, ranklib_scorer
 from rankwright.exporting.to_xgboost import raw_model, raw_nodes, short
-from rankwright.models.trees.float32 import for_below
 
-Array = npt.NDArray[Any]
 _MODEL = "model.json"
 _TYPES = {
     "linear": "model/linear",

@@ -13,16 +13,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwright.boosting.tree_model import GradeModel
 from rankwright.exporting.ensemble import Ensemble, Other, coded, coding_files, left_codes
 from rankwright.exporting.target import ExportFiles, ExportTarget, Options, Scorer
 from rankwright.models.binned import BinnedModel
 from rankwright.models.linear import LinearModel
-from rankwright.models.net import NetModel
-from rankwright.models.trees.model import GradeModel
+from rankwright.nets.model import NetModel
 
-Array = npt.NDArray[Any]
 _MODEL = "model.py"
 
 

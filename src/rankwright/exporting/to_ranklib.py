@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import xml.etree.ElementTree
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwright._types import Array
+from rankwright.boosting.float32 import for_at_most, number_text
 from rankwright.exporting.consumer_rules import ConsumerRule, ConsumerTrees, WrittenSplit, linear_scores, tree_scores
 from rankwright.exporting.ensemble import Ensemble
 from rankwright.exporting.target import ExportFiles, ExportTarget, Options, Scorer, refuse_others
-from rankwright.models.trees.float32 import for_at_most, number_text
 
-Array = npt.NDArray[Any]
 _MODEL = "model.txt"
 _WEIGHTS, _WITH_CONSTANT, _TREES = "## Coordinate Ascent", "## Linear Regression", "## LambdaMART"
 

@@ -17,27 +17,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwright._types import Array
+from rankwright.boosting.float32 import SOLR_SLACK, for_at_most, for_slack, number_text
 from rankwright.exporting.consumer_rules import ConsumerRule, ConsumerTrees, WrittenSplit, linear_scores, tree_scores
-from rankwright.exporting.counterparts import (
-    ALL_FIELDS,
-    Called,
-    Counterpart,
-    FeatureSet,
-    Origin,
-    identifiers,
-)
+from rankwright.exporting.counterparts import ALL_FIELDS, Called, Counterpart, FeatureSet, Origin, identifiers
 from rankwright.exporting.ensemble import Ensemble, no_features, repeated_names
 from rankwright.exporting.lucene_sets import WORDS, placeholder_note
 from rankwright.exporting.similarities import Similarity, similarities_of
 from rankwright.exporting.target import ExportFiles, ExportTarget, Options, Scorer, refuse_others
 from rankwright.exporting.to_xgboost import short
-from rankwright.models.net import NetModel
-from rankwright.models.trees.float32 import SOLR_SLACK, for_at_most, for_slack, number_text
+from rankwright.nets.model import NetModel
 from rankwright.text.analysis.analyzers import BUILT_IN, STOP_WORDS
 
-Array = npt.NDArray[Any]
 _MODEL = "model.json"
 _CLASSES = "org.apache.solr.ltr.model."
 _LINEAR, _TREES, _NET = (

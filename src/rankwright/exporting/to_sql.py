@@ -12,12 +12,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwright._types import Array
 from rankwright.exporting.ensemble import Ensemble, repeated_names
 from rankwright.exporting.target import ExportFiles, ExportTarget, Options, Scorer, refuse_others
 
-Array = npt.NDArray[Any]
 _EXPRESSION, _QUERY = "score.sql", "query.sql"
 _MAX_LEAVES = 5000
 _MAX_FEATURES = 1000  # columns that SQLite and others allow in a table

@@ -17,8 +17,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwright._types import Array
+from rankwright.boosting.float32 import for_below
 from rankwright.data.categories import named
 from rankwright.exporting.consumer_rules import ConsumerRule, ConsumerTrees, WrittenSplit, linear_scores, tree_scores
 from rankwright.exporting.counterparts import Called, Counterpart, FeatureSet, Origin, Status, identifiers, one_line
@@ -26,10 +27,8 @@ from rankwright.exporting.ensemble import Ensemble, repeated_names
 from rankwright.exporting.lucene_sets import placeholder_note
 from rankwright.exporting.similarities import RankFeature, similarities_of
 from rankwright.exporting.target import ExportFiles, ExportTarget, Options, Scorer, refuse_others
-from rankwright.models.trees.float32 import for_below
 from rankwright.text.analysis.analyzers import BUILT_IN
 
-Array = npt.NDArray[Any]
 _NAME = re.compile(r"[A-Za-z_][\w.]*(\([\w.,\"' -]*\)(\.[\w.]+)?)?")
 _PROFILE = "rank-profile.txt"
 _TERM = re.compile(r"\(?(-?[\d.e+-]+)\)? \* (.+)")

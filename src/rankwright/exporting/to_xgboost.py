@@ -12,14 +12,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwright._types import Array
+from rankwright.boosting.float32 import for_below, number_text
 from rankwright.exporting.consumer_rules import ConsumerRule, ConsumerTrees, WrittenSplit, tree_scores
 from rankwright.exporting.ensemble import Ensemble, allowed_names, coded, coding_files, left_codes
 from rankwright.exporting.target import Consumer, ExportFiles, ExportTarget, Options, Scorer, refuse_all_but_trees
-from rankwright.models.trees.float32 import for_below, number_text
 
-Array = npt.NDArray[Any]
 _MODEL = "model.json"
 _ROOT = 2147483647
 _NOT_IN_NAMES = re.compile(r"[\[\]<]")

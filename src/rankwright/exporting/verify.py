@@ -17,21 +17,20 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from rankwright.data.blocks import query_chunks
+from rankwright._types import Array
+from rankwright.boosting.float32 import rounded_down
+from rankwright.boosting.forest import Forest
+from rankwright.boosting.tree_model import GradeModel, TreeModel
 from rankwright.data.categories import number_of
 from rankwright.data.dataset import RankingData
+from rankwright.data.order import query_chunks
 from rankwright.errors import InputError
 from rankwright.exporting.ensemble import Ensemble, placed
 from rankwright.exporting.target import ExportFiles, ExportTarget, Options, Scorer
 from rankwright.models.base import Model
-from rankwright.models.net import NetModel
-from rankwright.models.trees.float32 import rounded_down
-from rankwright.models.trees.forest import Forest
-from rankwright.models.trees.model import GradeModel, TreeModel
+from rankwright.nets.model import NetModel
 
-Array = npt.NDArray[Any]
 _BLOCK_VALUES = 1 << 22
 _GOLDEN, _GOLDEN_VALUES = 24, 100_000  # rows, and values in all of them
 
@@ -40,24 +39,13 @@ _GOLDEN, _GOLDEN_VALUES = 24, 100_000  # rows, and values in all of them
 class Verification:
     """How the scores of an exported file compare with those of the model.
 
-    Attributes
-    ----------
-    rows : int
-        Rows compared.
-    off : int
-        Rows off their path: the file does not represent the model. An export with any is refused.
-    largest : float
-        The largest difference of two scores, as a share of the largest score; without those of ``inexact``.
-    inexact : int
-        Rows that differ because the target cannot represent a threshold of the model.
-    rounded : int
-        Rows of weights whose large terms cancel, so that the consumer's number type alone moves the score that far.
-    by : str
-        Who scored: a package and its version, or our model of the rule.
-    moved : int
-        Rows with a feature that the consumer's number type does not hold; 0 unless the rows were given.
-    moved_off : int
-        Rows whose score by the model moves by more than the tolerance when features are rounded to that type.
+    `rows`: rows compared. `off`: rows off their path: the file does not represent the model. An export with any is
+    refused. `largest`: the largest difference of two scores, as a share of the largest score; without those of
+    ``inexact``. `inexact`: rows that differ because the target cannot represent a threshold of the model. `rounded`:
+    rows of weights whose large terms cancel, so that the consumer's number type alone moves the score that far. `by`:
+    who scored: a package and its version, or our model of the rule. `moved`: rows with a feature that the consumer's
+    number type does not hold; 0 unless the rows were given. `moved_off`: rows whose score by the model moves by more
+    than the tolerance when features are rounded to that type.
     """
 
     rows: int
@@ -78,16 +66,8 @@ class Verification:
 class ScoredRows:
     """Rows in the consumer's number type, and their scores by the model.
 
-    Attributes
-    ----------
-    X : ndarray
-        Features of the ensemble.
-    bounds : ndarray of int
-        Query ``q`` owns the rows ``bounds[q]:bounds[q+1]``.
-    scores : ndarray
-        Scores by the model.
-    given : ndarray, optional
-        The rows before they were rounded.
+    `X`: features of the ensemble. `bounds`: query ``q`` owns the rows ``bounds[q]:bounds[q+1]``. `scores`: scores by
+    the model. `given`: the rows before they were rounded.
     """
 
     X: Array
@@ -108,20 +88,9 @@ def verify(
 ) -> Verification:
     """Compare the scores of written files with those of a model.
 
-    Parameters
-    ----------
-    target : ExportTarget
-        What the files were written for.
-    written : ExportFiles
-        The files.
-    model, ensemble : Model and Ensemble
-        What they should say.
-    options : Options
-        As given to the writer.
-    data : RankingData, optional
-        Rows to compare on; otherwise rows are made from the model.
-    made : ScoredRows, optional
-        Those rows, if they are there already.
+    `target`: what the files were written for. `written`: the files. `model`, `ensemble`: what they should say.
+    `options`: as given to the writer. `data`: rows to compare on; otherwise rows are made from the model. `made`: those
+    rows, if they are there already.
     """
     scorer, by = _scorer(target, written.files, ensemble.names)
     if data is not None:
@@ -246,16 +215,8 @@ _WIDEST = 1e3  # by how much features of large and small weights may differ
 def probe_rows(ensemble: Ensemble, dtype: Any = np.float32, *, missing: bool = True, seed: int = 0) -> Array:
     """Rows of all features, of finite numbers of the type but not rounded to it; the same for the same ensemble.
 
-    Parameters
-    ----------
-    ensemble : Ensemble
-        The model.
-    dtype : type
-        float32 or float64: what "just above" means.
-    missing : bool
-        Whether features may be missing; those of weights and nets never are.
-    seed : int
-        Random seed.
+    `ensemble`: the model. `dtype`: float32 or float64: what "just above" means. `missing`: whether features may be
+    missing; those of weights and nets never are. `seed`: random seed.
     """
     rng = np.random.default_rng(seed)
     forests = [ensemble.trees, *_inner_forests(ensemble)]

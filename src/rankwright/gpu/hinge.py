@@ -1,30 +1,223 @@
-"""The structured hinge on the card: the interface of `StructuredHinge`, with passes over features that are there.
+"""The structured hinge on the device: the interface of `StructuredHinge`, with passes over features that are there.
 
 Every query's loss and hinge, and every block's plane, come back; the solver and its small problem stay on the CPU.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from numba import cuda
 
+from rankwright._types import Array
 from rankwright.data.threads import Team
-from rankwright.gpu.arranged import Arranged, Launch, launches
-from rankwright.gpu.card import blocks, is_simulated, upload
-from rankwright.gpu.clipped import further_room
-from rankwright.gpu.kernels import ATTAINED, ORACLES
-from rankwright.gpu.marking import mark_others
-from rankwright.gpu.positions import means_and_gains
-from rankwright.gpu.recorded import Recorded
-from rankwright.gpu.table import packed_grades
-from rankwright.objectives.sample import rows_wanted
-from rankwright.objectives.structured import Planes, Scaled, StructuredHinge
+from rankwright.gpu import products
+from rankwright.gpu.blockwise import NEAR, room_for
+from rankwright.gpu.device import Recorded, blocks, is_simulated, multiprocessors, upload
+from rankwright.gpu.device import blocks as blocks_of
+from rankwright.gpu.oracles import CURRENT, ORACLES, further_room, packed_grades
+from rankwright.maxmargin.hinge import Planes, Scaled, StructuredHinge
+from rankwright.maxmargin.order import centred, drawn, rows_wanted
+from rankwright.measures.oracles.common import OTHER
 
-Array = npt.NDArray[Any]
+# Training data on the device in the order of its content: rows, query boundaries, and the two products over all of it.
+#
+# Several losses share one arrangement: scores are computed once for the same weights.
+
+
+_SEGMENT = 6 if is_simulated() else 512  # approximate number of documents summed by a block of threads
+_LONG = (1 if is_simulated() else 8) * _SEGMENT  # documents of a query that is cut into segments
+_SHARED = 80 if is_simulated() else 6100  # numbers of 8 bytes in shared memory
+_THREADS = (4, 4) if is_simulated() else (64, 256)
+_PADDED = 16 if is_simulated() else 2048  # all queries longer than half of this have one launch
+
+
+@dataclass(frozen=True, eq=False)
+class Launch:
+    """Queries of similar length, and how a kernel is started for them.
+
+    `queries`: their numbers. `grid`, `threads`, `shared`: blocks, threads of a block, bytes of shared memory.
+    `scratch`: the place of long queries, a part for every block; empty where shared memory does. `room`: numbers of 8
+    bytes for a query.
+    """
+
+    queries: Any
+    grid: int
+    threads: int
+    shared: int
+    scratch: Any
+    room: int
+
+
+def launches(sizes: Array, further: Any) -> list[Launch]:
+    """Launches for all queries, long ones first; ``further(n)``: memory of the oracle beyond the usual arrays.
+
+    They come one after the other, so all long queries share their scratch.
+    """
+    padded = 1 << np.ceil(np.log2(np.maximum(sizes, 1))).astype(np.int64)
+    padded = np.clip(padded, 2 * _THREADS[0], _PADDED)
+    planned, largest = [], 0
+    for size in np.unique(padded)[::-1].tolist():
+        queries = np.flatnonzero(padded == size)
+        threads, longest = int(min(size // 2, _THREADS[1])), int(sizes[queries].max())
+        room, grid = room_for(longest, threads, further(longest)), len(queries)
+        if room > _SHARED:
+            grid = min(grid, 2 * multiprocessors())
+            largest = max(largest, grid * room)  # further blocks have no query
+        planned.append((queries, blocks_of(grid), threads, room))
+    empty, scratch = cuda.device_array(0, np.float64), cuda.device_array(largest, np.float64)
+    return [
+        Launch(upload(queries), grid, threads, *((8 * NEAR, scratch) if room > _SHARED else (8 * room, empty)), room)
+        for queries, grid, threads, room in planned
+    ]
+
+
+def segments_of(indptr: Array, blocks: Array) -> tuple[Array, Array]:
+    """Boundaries of segments of documents, and of the segments of each block of queries.
+
+    A segment is a run of whole queries or a piece of a long one, and never crosses the end of a block.
+    """
+    starts, sizes = indptr[:-1], np.diff(indptr)
+    of_query = np.repeat(np.arange(len(blocks) - 1), np.diff(blocks))
+    place = (starts - starts[blocks[:-1]][of_query]) // _SEGMENT if len(starts) else starts
+    is_long = sizes > _LONG
+    fresh = np.ones(len(starts), bool)
+    fresh[1:] = (np.diff(place) != 0) | (np.diff(of_query) != 0) | is_long[1:] | is_long[:-1]
+    cuts = [starts[fresh]]
+    cuts += [np.arange(starts[q], starts[q] + sizes[q], _SEGMENT)[1:] for q in np.flatnonzero(is_long)]
+    bounds = np.append(np.sort(np.concatenate(cuts)), indptr[-1])
+    return bounds, np.searchsorted(bounds, indptr[blocks])
+
+
+@dataclass(eq=False)
+class Arranged:
+    """Queries in an order, with features on the device.
+
+    `X`: features, all rows. `rows`: the documents, query after query: rows of X. `indptr`: query boundaries in
+    ``rows``.
+    """
+
+    X: Any
+    rows: Any
+    indptr: Array
+    _scored: Array | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        n_docs = int(self.indptr[-1])
+        self.n_features = int(self.X.shape[1])
+        self.on_device = upload(self.indptr)
+        self.scores, self.coef = cuda.device_array(n_docs, np.float64), cuda.device_array(n_docs, np.float64)
+        self._weights = cuda.device_array(self.n_features, np.float64)
+        self._scoring, self._summing = Recorded(products.launch_scores), Recorded(products.launch_planes)
+        self._segments: dict[int, tuple[Any, ...]] = {}
+        self._inverse: tuple[Array, Any] = (np.empty(0), None)
+
+    @property
+    def n_docs(self) -> int:
+        return int(self.indptr[-1])
+
+    def score(self, weights: Array) -> None:
+        """Compute the scores of all documents, unless these weights were the last ones scored."""
+        if self._scored is not None and np.array_equal(weights, self._scored):
+            return
+        self._score(weights)
+        self._scored = weights.copy()
+
+    def _score(self, weights: Array) -> None:
+        self._weights.copy_to_device(np.ascontiguousarray(weights))
+        self._scoring(self.X, self.rows, self._weights, self.scores)
+
+    def _factors(self, inverse: Array) -> Any:
+        """Factors of the features on the device, shared by losses with the same arrangement."""
+        if not np.array_equal(inverse, self._inverse[0]):
+            self._inverse = (inverse, upload(inverse))
+        return self._inverse[1]
+
+    def planes(self, blocks: Array, inverse: Array) -> Array:
+        """Σ coef · row over each block of queries, times ``inverse``."""
+        key = len(blocks)
+        if key not in self._segments:
+            bounds, of_block = segments_of(self.indptr, blocks)
+            sums = cuda.device_array((len(bounds) - 1, self.n_features), np.float64)
+            planes = cuda.device_array((len(blocks) - 1, self.n_features), np.float64)
+            self._segments[key] = (upload(bounds), upload(of_block), sums, planes)
+        bounds, of_block, sums, planes = self._segments[key]
+        self._summing(self.X, self.rows, self.coef, bounds, sums, of_block, self._factors(inverse), planes)
+        return np.asarray(planes.copy_to_host())
+
+    def close(self) -> None:
+        self._scoring.close()
+        self._summing.close()
+
+    def sample(self, inverse: Array, kept: Array, wanted: int) -> Array:
+        """About ``wanted`` documents, features times ``inverse`` less their means: those of `centred_sample`."""
+        if not wanted:
+            return np.empty((0, len(kept)))
+        parts = drawn(self.indptr, wanted)
+        chosen, sizes = np.concatenate(parts), np.array(list(map(len, parts)))
+        return centred(self._rows_of(chosen)[:, kept] * inverse[kept], sizes)
+
+    def _rows_of(self, chosen: Array) -> Array:
+        rows = cuda.device_array((len(chosen), self.n_features), np.float64)
+        products.gather_rows[blocks_of(len(chosen)), _THREADS[0]](self.X, self.rows, upload(chosen), rows)
+        return np.asarray(rows.copy_to_host())
+
+
+# Parameters of the map of positions, computed from the labels of all documents at once.
+
+
+def means_and_gains(labels: Array, indptr: Array, parameters: Array) -> tuple[Array, Array]:
+    """For each document, the mean weight of its grade's places in ideal rankings, and its gain over the ideal DCG.
+
+    `labels`, `indptr`: labels, query after query, and boundaries. `parameters`: those of
+    `rankwright.measures.oracles.position_decay.dorm`.
+    """
+    longest = (len(parameters) - 2) // 2
+    decay, discount = parameters[2 : 2 + longest], parameters[2 + longest :]
+    sizes = np.diff(indptr)
+    query = np.repeat(np.arange(len(sizes)), sizes)
+    order = np.lexsort((-labels, query))
+    rank, best = np.arange(len(labels)) - np.repeat(indptr[:-1], sizes), labels[order]
+    fresh = (np.diff(best, prepend=np.nan) != 0) | (rank == 0)
+    group = np.cumsum(fresh) - 1
+    means, gains = np.empty(len(labels)), np.empty(len(labels))
+    means[order] = (np.bincount(group, decay[rank]) / np.bincount(group))[group]
+    gain = 2.0**best - 1.0 if parameters[0] else best
+    ideal = np.add.reduceat(gain * discount[rank], indptr[:-1])
+    gains[order] = gain / np.where(ideal > 0, ideal, 1.0)[query]
+    return means, gains
+
+
+# Labels for the ramp bound on the map of reciprocal rank, on the device: only a query's topmost good counts.
+
+
+@cuda.jit(cache=True)
+def mark_others(indptr: Any, scores: Any, original: Any, before: Any, cost: Any, labels: Any, changes: Any) -> None:
+    """Label all goods but the topmost of every query as neither good nor bad; count what changed. A thread a query."""
+    q = cuda.grid(1)
+    if q >= indptr.size - 1:
+        return
+    top = -1
+    for i in range(indptr[q], indptr[q + 1]):
+        labels[i] = original[i]
+        if cost[q] != 0.0 and original[i] > 0.0:
+            if top >= 0 and scores[i] <= scores[top]:
+                labels[i] = OTHER
+            else:
+                if top >= 0:
+                    labels[top] = OTHER
+                top = i
+    changed = 0
+    for i in range(indptr[q], indptr[q + 1]):
+        if labels[i] != before[i]:
+            changed += 1
+    if changed:
+        cuda.atomic.add(changes, 0, changed)
+
+
 _GRID = 4 if is_simulated() else 256  # threads that mark documents
 
 
@@ -36,16 +229,10 @@ def _launch(kernel: Any, planned: list[Launch], stream: Any, *given: Any) -> Non
 
 
 class CudaHinge(StructuredHinge):
-    """The objective of a structured SVM, computed on the card.
+    """The objective of a structured SVM, computed on the device.
 
-    Parameters
-    ----------
-    X : Arranged
-        Features and queries on the card.
-    labels : device array
-        Labels in the order of the arrangement.
-    rows, indptr, oracle, cost, scale, blocks, threads
-        As for `StructuredHinge`; of ``rows`` the number counts alone.
+    `X`: features and queries on the device. `labels`: labels in the order of the arrangement. `rows`, `indptr`,
+    `oracle`, `cost`, `scale`, `blocks`, `threads`: as for `StructuredHinge`; of ``rows`` the number counts alone.
     """
 
     X: Arranged
@@ -87,14 +274,14 @@ class CudaHinge(StructuredHinge):
             elif (packed := packed_grades(labels, self.indptr, self._parameters, means, gains)) is not None:
                 name, further = "table", lambda n: 2 * packed[1]
                 self._kernel_labels = upload(packed[0])
-        kernel, of_map = ORACLES.get(name), ATTAINED.get(self.oracle.feature_map)
+        kernel, of_map = ORACLES.get(name), CURRENT.get(self.oracle.feature_map)
         if kernel is None:
             self._cpu_oracle = self._over_scores()
         planned = launches(np.diff(self.indptr), further)
-        self._violated, self._attained_by = (Recorded(partial(_launch, one, planned)) for one in (kernel, of_map))
+        self._violated, self._current_by = (Recorded(partial(_launch, one, planned)) for one in (kernel, of_map))
 
     def _over_scores(self) -> StructuredHinge:
-        """The hinge on the CPU, with the scores as its only feature: for oracles that are not on the card."""
+        """The hinge on the CPU, with the scores as its only feature: for oracles that are not on the device."""
         labels, n_docs = self.labels.copy_to_host(), len(self.rows)
         labels.flags.writeable = False
         every = np.array([0, len(self.indptr) - 1])
@@ -105,7 +292,7 @@ class CudaHinge(StructuredHinge):
         """Scores are shared by the arrangement."""
 
     def _cost_there(self, cost: Array) -> Any:
-        """Costs on the card."""
+        """Costs on the device."""
         if self._costs[0] is not cost:
             self._costs = (cost, upload(cost))
         return self._costs[1]
@@ -122,11 +309,11 @@ class CudaHinge(StructuredHinge):
             planes.vectors[:] = self.X.planes(blocks, self._inverse)
 
     def _found_for(self, cost: Array, attained: bool) -> Array:
-        """Loss and hinge of every query with a cost; the coefficients of documents are left on the card."""
+        """Loss and hinge of every query with a cost; the coefficients of documents are left on the device."""
         there = self._cost_there(cost)
         added = self._nothing if attained else self._added
         if attained:
-            self._launch(self._attained_by, self._map_labels, there, added)
+            self._launch(self._current_by, self._map_labels, there, added)
         elif self._cpu_oracle is None:
             self._launch(self._violated, self._kernel_labels, there, added)
         else:
@@ -135,7 +322,7 @@ class CudaHinge(StructuredHinge):
         return np.where(cost != 0.0, found, 0.0)
 
     def _launch(self, recorded: Recorded, labels: Any, cost: Any, added: Any) -> None:
-        known = (self.X.on_card, self.X.scores, labels, self._given, cost, added)
+        known = (self.X.on_device, self.X.scores, labels, self._given, cost, added)
         recorded(*known, self.X.coef, *self._of_queries)
 
     def _found_here(self, cpu_oracle: StructuredHinge, cost: Array, added: Any) -> Array:
@@ -152,7 +339,7 @@ class CudaHinge(StructuredHinge):
     def attained(self, w: Array) -> Array:
         """The coefficient of every document in Ψ(an ideal ranking) − Ψ(the ranking that the weights make)."""
         self.X.score(self.coefficients(w))
-        self._launch(self._attained_by, self._map_labels, upload((self.cost != 0.0) * 1.0), self._nothing)
+        self._launch(self._current_by, self._map_labels, upload((self.cost != 0.0) * 1.0), self._nothing)
         return np.asarray(self.X.coef.copy_to_host())
 
     def add(self, coef: Array) -> None:
@@ -171,7 +358,7 @@ class CudaHinge(StructuredHinge):
         labels, changes = cuda.device_array_like(self._own_labels), upload(np.zeros(1, np.int64))
         n_queries = len(self.indptr) - 1
         mark_others[blocks(-(-n_queries // _GRID)), _GRID](
-            self.X.on_card, self.X.scores, self._own_labels, self.labels, self._cost_there(self.cost), labels, changes
+            self.X.on_device, self.X.scores, self._own_labels, self.labels, self._cost_there(self.cost), labels, changes
         )
         self.labels = self._kernel_labels = self._map_labels = labels
         return bool(changes.copy_to_host()[0])
@@ -191,5 +378,5 @@ class CudaHinge(StructuredHinge):
         super().close()
         if self._cpu_oracle is not None:
             self._cpu_oracle.close()
-        for recorded in (self._violated, self._attained_by, self.X):
+        for recorded in (self._violated, self._current_by, self.X):
             recorded.close()

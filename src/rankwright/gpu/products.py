@@ -1,4 +1,4 @@
-"""The two products with the features on the card: rows times weights, and coefficients times rows.
+"""The two products with the features on the device: rows times weights, and coefficients times rows.
 
 A row's sum is added up from those of the threads that share it, a column's from those of warps and segments of
 documents, always in the same order (no atomics on floats), so results have the same bits every time.
@@ -11,9 +11,8 @@ from typing import Any
 
 from numba import cuda, float64, int64, uint32
 
-from rankwright.gpu.card import blocks, is_simulated
-
-__all__ = ["SUMMING", "add_segments", "add_to_blocks", "gather_rows", "launch_planes", "launch_scores", "score_rows"]
+from rankwright.gpu.blockwise import NEAR, add_up, arranged, slices
+from rankwright.gpu.device import blocks, is_simulated
 
 _DOCS = 4 if is_simulated() else 512  # documents whose coefficients are read together
 LANES, _WARPS = (2, 2) if is_simulated() else (32, 8)
@@ -142,3 +141,69 @@ def launch_planes(
 ) -> None:
     add_segments[blocks(bounds.size - 1), SUMMING, stream](X, rows, coef, bounds, sums)
     add_to_blocks[blocks(planes.shape[0]), SUMMING, stream](sums, of_block, inverse, planes)
+
+
+# The order of documents and queries by content, on the device: that of `rankwright.objectives.canonical`.
+
+
+@cuda.jit(cache=True)
+def list_rows(starts: Any, indptr: Any, rows: Any) -> None:
+    """The rows of X that hold the documents, query after query; a block each."""
+    q = cuda.blockIdx.x
+    if q >= starts.size:
+        return
+    for i in range(cuda.threadIdx.x, indptr[q + 1] - indptr[q], cuda.blockDim.x):
+        rows[indptr[q] + i] = starts[q] + i
+
+
+@cuda.jit(cache=True)
+def count_up(numbers: Any) -> None:
+    for i in range(cuda.grid(1), numbers.size, cuda.gridsize(1)):
+        numbers[i] = i
+
+
+@cuda.jit(cache=True)
+def add_labels(labels: Any, factor: float, keys: Any) -> None:
+    """Add labels times a factor to the keys of documents."""
+    for i in range(cuda.grid(1), keys.size, cuda.gridsize(1)):
+        keys[i] += factor * labels[i]
+
+
+@cuda.jit(cache=True)
+def order_queries(queries: Any, indptr: Any, keys: Any, order: Any, means: Any, scratch: Any, room: int) -> None:
+    """The documents of every query by falling keys, and the mean sine of these."""
+    shared = cuda.shared.array(0, float64)
+    space = scratch[cuda.blockIdx.x * room : (cuda.blockIdx.x + 1) * room] if scratch.size else shared
+    near = shared[: NEAR if scratch.size else 0]
+    for at in range(cuda.blockIdx.x, queries.size, cuda.gridDim.x):
+        q, start, n = queries[at], indptr[queries[at]], indptr[queries[at] + 1] - indptr[queries[at]]
+        sorted_keys, places, _, _, _, _, part, _ = slices(space, n)
+        arranged(n, start, keys, sorted_keys, places, near)
+        total = 0.0
+        for i in range(cuda.threadIdx.x, n, cuda.blockDim.x):
+            order[start + i] = places[i]
+            total += math.sin(sorted_keys[i]) / n  # as the CPU has it
+        total = add_up(total, part)
+        if cuda.threadIdx.x == 0:
+            means[q] = total
+        cuda.syncthreads()
+
+
+@cuda.jit(cache=True)
+def gather_docs(order: Any, indptr: Any, starts: Any, queries: Any, moved: Any, docs: Any, rows: Any) -> None:
+    """Documents and rows in the order of ``queries``, a block each; query q starts at row ``starts[q]``."""
+    at = cuda.blockIdx.x
+    if at >= queries.size:
+        return
+    q = queries[at]
+    for i in range(cuda.threadIdx.x, indptr[q + 1] - indptr[q], cuda.blockDim.x):
+        place = order[indptr[q] + i]
+        docs[moved[at] + i] = indptr[q] + place
+        rows[moved[at] + i] = starts[q] + place
+
+
+@cuda.jit(cache=True)
+def gather_labels(labels: Any, docs: Any, gathered: Any) -> None:
+    """Labels of documents in another order."""
+    for i in range(cuda.grid(1), docs.size, cuda.gridsize(1)):
+        gathered[i] = labels[docs[i]]

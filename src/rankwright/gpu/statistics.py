@@ -1,4 +1,4 @@
-"""Statistics of features on the card: the exact sums of `rankwright.data.statistics`, bit for bit.
+"""Statistics of features on the device: the exact sums of `rankwright.data.statistics`, bit for bit.
 
 A value is scaled by a power of two to |y| < 1 and cut into three integers of 40 bits, its square into four. Integers
 are added without error, in any order. Where a value has bits below these, the CPU computes the statistics.
@@ -9,14 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from numba import cuda, float64, int64
 
+from rankwright._types import Array
 from rankwright.data.statistics import Statistics, Sums
 from rankwright.data.statistics_kernel import BOTTOM, BOTTOM_SQUARES, DIGIT
-from rankwright.gpu.card import is_simulated, multiprocessors
+from rankwright.gpu.device import is_simulated, multiprocessors
 
-Array = npt.NDArray[Any]
 _BITS = 40
 _UNIT = 2.0**_BITS
 _LEVELS = (3, 4)  # of values, of squares
@@ -117,14 +116,8 @@ def _sum(X: Any, rows: Any, factors: Any, sums: Any, left: Any) -> None:
 def statistics_on(X: Any, rows: Any, *, summed: bool) -> Statistics | None:
     """The statistics of one pass over the rows, as `Statistics.of` gives them; None where sums need the CPU.
 
-    Parameters
-    ----------
-    X : device array
-        Features; sums are for float32 alone, whose squares float64 holds.
-    rows : device array
-        The rows that count.
-    summed : bool
-        Whether means and deviations are wanted.
+    `X`: features; sums are for float32 alone, whose squares float64 holds. `rows`: the rows that count. `summed`:
+    whether means and deviations are wanted.
     """
     d, chunks = int(X.shape[1]), _CHUNKS * multiprocessors()
     grid, block = (chunks, -(-d // _THREADS)), (_THREADS, _LINES)

@@ -1,36 +1,126 @@
-"""A max-margin training set on the card: features, statistics, order, and a hinge for every loss.
+"""A max-margin training set on the device: features, statistics, order, and a hinge for every loss.
 
 Features are uploaded once and stay with the data set that they belong to, as its statistics do; parts of it, such as
-folds, use the same copy. They leave the card with the data set.
+folds, use the same copy. They leave the device with the data set.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from numba import cuda
 
+from rankwright._types import Array
 from rankwright.data import sparse
-from rankwright.data.blocks import sizes_to_indptr
 from rankwright.data.dataset import RankingData
-from rankwright.data.parts import source_of, stored
+from rankwright.data.order import sizes_to_indptr
 from rankwright.data.places import Orders, Place
 from rankwright.data.statistics import Statistics
-from rankwright.gpu import order
-from rankwright.gpu.arranged import Arranged, launches
-from rankwright.gpu.card import blocks as blocks_of
-from rankwright.gpu.card import free_bytes, is_simulated, upload
-from rankwright.gpu.hinge import CudaHinge
+from rankwright.data.subsets import source_of, stored
+from rankwright.gpu import products
+from rankwright.gpu import products as order
+from rankwright.gpu.device import blocks as blocks_of
+from rankwright.gpu.device import free_bytes, is_simulated, upload, upload_rows
+from rankwright.gpu.hinge import Arranged, CudaHinge, launches, segments_of
+from rankwright.gpu.products import count_up
 from rankwright.gpu.scoring import score_there, weights_of
 from rankwright.gpu.statistics import statistics_on
-from rankwright.gpu.streamed import Streamed
+from rankwright.maxmargin.order import in_content_order, label_factors, mixture
 from rankwright.measures.forms import Oracle
-from rankwright.objectives.canonical import in_content_order, label_factors, mixture
 
-Array = npt.NDArray[Any]
+# Training data too large for the device: every pass uploads the rows piece by piece, in order.
+#
+# As many pieces as fit stay there; the others travel twice a pass, for scores and for planes. Pieces are runs of the
+# segments whose sums make the planes, so the bits do not depend on how much fits.
+
+
+_PIECE = 1 << 8 if is_simulated() else 1 << 28  # bytes, about
+
+
+@dataclass(frozen=True, eq=False)
+class _Piece:
+    """A run of segments, ``first`` … ``last`` − 1, the documents they have, and their rows if these stay."""
+
+    first: int
+    last: int
+    docs: slice
+    rows: Any
+
+
+@dataclass(eq=False)
+class Streamed(Arranged):
+    """Queries in an order, with streamed features.
+
+    `X`: features, all rows; they may be mapped from a file. `rows`: the documents, query after query: rows of X.
+    `indptr`: query boundaries in ``rows``. `blocks`: boundaries of the blocks of queries that share a plane. `room`:
+    bytes of features that may stay on the device.
+    """
+
+    blocks: Array = field(kw_only=True)
+    room: int = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._bounds, self._of_block = segments_of(self.indptr, self.blocks)
+        self._sums = cuda.device_array((len(self._bounds) - 1, self.n_features), np.float64)
+        self._found = cuda.device_array((len(self.blocks) - 1, self.n_features), np.float64)
+        self._block_bounds = upload(self._of_block)
+        of_row = self.n_features * self.X.dtype.itemsize
+        self._pieces = self._cut(max(1, _PIECE // of_row), of_row)
+        longest = max(piece.docs.stop - piece.docs.start for piece in self._pieces)
+        self._buffer = cuda.device_array((longest, self.n_features), self.X.dtype)
+        self._numbers = cuda.device_array(longest, np.int64)
+        count_up[blocks_of(1), _THREADS](self._numbers)
+
+    def _cut(self, most: int, of_row: int) -> list[_Piece]:
+        """Pieces of about ``most`` documents; the first ones are uploaded while there is room."""
+        pieces, first, free = [], 0, self.room
+        while first < len(self._bounds) - 1:
+            start = int(self._bounds[first])
+            last = int(np.searchsorted(self._bounds, start + most, side="right")) - 1
+            last = min(max(last, first + 1), len(self._bounds) - 1)
+            docs = slice(start, int(self._bounds[last]))
+            free -= (docs.stop - docs.start) * of_row
+            pieces.append(_Piece(first, last, docs, self._stays(docs) if free >= 0 else None))
+            first = last
+        return pieces
+
+    def _stays(self, docs: slice) -> Any:
+        rows = self.rows[docs]
+        return upload_rows(self.X, rows, cuda.device_array((len(rows), self.n_features), self.X.dtype))
+
+    def _there(self, piece: _Piece) -> tuple[Any, Any]:
+        n_docs = piece.docs.stop - piece.docs.start
+        X = piece.rows
+        if X is None:
+            X = upload_rows(self.X, self.rows[piece.docs], self._buffer[:n_docs])
+        return X, self._numbers[:n_docs]
+
+    def _score(self, weights: Array) -> None:
+        for piece in self._pieces:
+            score_there(*self._there(piece), weights, self.scores[piece.docs])
+
+    def planes(self, blocks: Array, inverse: Array) -> Array:
+        """Σ coef · row over each block of queries, times ``inverse``."""
+        for piece in self._pieces:
+            X, rows = self._there(piece)
+            bounds = upload(self._bounds[piece.first : piece.last + 1] - piece.docs.start)
+            products.add_segments[blocks_of(piece.last - piece.first), products.SUMMING](
+                X, rows, self.coef[piece.docs], bounds, self._sums[piece.first : piece.last]
+            )
+        products.add_to_blocks[blocks_of(len(self.blocks) - 1), products.SUMMING](
+            self._sums, self._block_bounds, self._factors(inverse), self._found
+        )
+        return np.asarray(self._found.copy_to_host())
+
+    def _rows_of(self, chosen: Array) -> Array:
+        rows = self.X[self.rows[chosen]]
+        return np.asarray(rows.toarray() if sparse.issparse(rows) else rows, np.float64)
+
+
 _THREADS = 4 if is_simulated() else 128
 _GRID = 2 if is_simulated() else 1024
 _PER_DOCUMENT = 64  # bytes of scores, coefficients and labels
@@ -39,7 +129,7 @@ _PART = 1 << 8 if is_simulated() else 1 << 28  # bytes of sparse features that a
 
 
 class _Kept:
-    """An array on the card that stays with a data set; it does not travel with it, to a file or another process."""
+    """An array on the device that stays with a data set; it does not travel with it, to a file or another process."""
 
     def __init__(self, array: Any) -> None:
         self.array = array
@@ -49,28 +139,28 @@ class _Kept:
 
 
 def fits(data: RankingData) -> bool:
-    """Whether the features are on the card, or have room there."""
+    """Whether the features are on the device, or have room there."""
     X = stored(data)[0]
     size = X.shape[0] * X.shape[1] * X.dtype.itemsize
     return is_there(data) or size <= _SHARE * free_bytes()
 
 
 def is_there(data: RankingData) -> bool:
-    """Whether the features are on the card."""
-    return vars(source_of(data)).get("_on_card") is not None
+    """Whether the features are on the device."""
+    return vars(source_of(data)).get("_on_device") is not None
 
 
 def features_there(data: RankingData) -> Any:
-    """The features on the card, dense: the whole matrix of which the data has rows, uploaded once."""
+    """The features on the device, dense: the whole matrix of which the data has rows, uploaded once."""
     owner = source_of(data)
-    kept: _Kept | None = vars(owner).get("_on_card")
+    kept: _Kept | None = vars(owner).get("_on_device")
     if kept is None:
-        kept = vars(owner)["_on_card"] = _Kept(_dense_there(stored(data)[0]))
+        kept = vars(owner)["_on_device"] = _Kept(_dense_there(stored(data)[0]))
     return kept.array
 
 
 def _dense_there(X: Any) -> Any:
-    """Features on the card; sparse ones are filled up a part at a time."""
+    """Features on the device; sparse ones are filled up a part at a time."""
     if not sparse.issparse(X):
         return upload(X)
     found, step = cuda.device_array(X.shape, X.dtype), max(1, _PART // max(1, X.shape[1] * X.dtype.itemsize))
@@ -80,7 +170,7 @@ def _dense_there(X: Any) -> Any:
 
 
 class OnDevice(Place):
-    """Features on the card: it reads, scores and ranks them."""
+    """Features on the device: it reads, scores and ranks them."""
 
     def __init__(self, data: RankingData) -> None:
         super().__init__(data)
@@ -118,7 +208,7 @@ class OnDevice(Place):
 
 
 def _rows(data: RankingData) -> tuple[Any, Any, Any]:
-    """On the card: the row of every document, the row at which each query starts, query boundaries."""
+    """On the device: the row of every document, the row at which each query starts, query boundaries."""
     starts, indptr = (upload(np.ascontiguousarray(part, np.int64)) for part in (stored(data)[1], data.indptr))
     rows = cuda.device_array(data.n_docs, np.int64)
     order.list_rows[blocks_of(data.n_queries), _THREADS](starts, indptr, rows)
@@ -139,20 +229,12 @@ def hinges_there(
 ) -> list[CudaHinge]:
     """A hinge for every loss, over one arrangement of the data in the order of its content.
 
-    Features that are on the card are ordered there; others travel there in every pass, as far as they have no room.
+    Features that are on the device are ordered there; others travel there in every pass, as far as they have no room.
 
-    Parameters
-    ----------
-    data : RankingData
-        The training set.
-    oracles, labels, costs : sequence
-        For each loss: the oracle, labels of the documents and costs of the queries as the data has them.
-    weights : ndarray
-        Weights of the queries, which decide between queries of equal content.
-    low, high : ndarray
-        The smallest and the largest value of every feature.
-    scale, blocks, threads
-        As for `StructuredHinge`.
+    `data`: the training set. `oracles`, `labels`, `costs`: for each loss: the oracle, labels of the documents and costs
+    of the queries as the data has them. `weights`: weights of the queries, which decide between queries of equal
+    content. `low`, `high`: the smallest and the largest value of every feature. `scale`, `blocks`, `threads`: as for
+    `StructuredHinge`.
     """
     arrange = _arranged if is_there(data) else _streamed
     arranged, labels, costs = arrange(data, labels, costs, weights, low, high, blocks, threads)
@@ -166,7 +248,7 @@ def hinges_there(
 def _arranged(
     data: RankingData, labels: Sequence[Array], costs: Sequence[Array], weights: Array, low: Array, high: Array, *_: Any
 ) -> tuple[Arranged, list[Any], list[Array]]:
-    """Features, labels and costs in the order of content, found on the card."""
+    """Features, labels and costs in the order of content, found on the device."""
     X, (rows, starts, indptr) = features_there(data), _rows(data)
     there = [upload(np.ascontiguousarray(of_loss, np.float64)) for of_loss in labels]
     places, means = _ordered(data, X, rows, indptr, there, labels, low, high)
@@ -194,7 +276,7 @@ def _streamed(
     blocks: Array,
     threads: int,
 ) -> tuple[Streamed, list[Any], list[Array]]:
-    """The same, found on the CPU; as many features stay on the card as have room."""
+    """The same, found on the CPU; as many features stay on the device as have room."""
     found, labels, costs = in_content_order(data, labels, costs, weights, low, high, threads)
     X = stored(data)[0]
     room = int(_SHARE * free_bytes()) - _PER_DOCUMENT * data.n_docs
@@ -204,7 +286,7 @@ def _streamed(
 
 
 def _sort_queries(data: RankingData, indptr: Any, keys: Any, places: Any) -> Any:
-    """Fill the places of every query's documents by falling keys; the mean sine of the keys, on the card."""
+    """Fill the places of every query's documents by falling keys; the mean sine of the keys, on the device."""
     means = cuda.device_array(data.n_queries, np.float64)
     for one in launches(data.sizes, lambda n: 0):
         order.order_queries[one.grid, one.threads, 0, one.shared](
@@ -223,7 +305,7 @@ def _ordered(
     low: Array,
     high: Array,
 ) -> tuple[Any, Array]:
-    """The places of the documents of every query in order, on the card, and the number that queries are sorted by."""
+    """The places of the documents of every query in order, on the device, and the number that queries are sorted by."""
     keys, places = cuda.device_array(data.n_docs, np.float64), cuda.device_array(data.n_docs, np.int64)
     score_there(X, rows, mixture(low, high), keys)
     for of_loss, factor in zip(there, label_factors(labels), strict=True):

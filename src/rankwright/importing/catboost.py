@@ -10,10 +10,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from rankwright.boosting.float32 import from_at_most, single
 from rankwright.errors import shown
 from rankwright.importing.nodes import Nodes, tree_model
 from rankwright.importing.source import Facts, Imported, ImportSettings, ModelFile, number_of
-from rankwright.models.trees.float32 import from_at_most, single
 
 _DEEPEST = 24
 _TREATMENTS = {"AsIs": True, "AsFalse": True, "AsTrue": False}  # whether missing values are below all borders

@@ -15,7 +15,7 @@ from rankwright.importing.ubjson import parse_ubjson
 from rankwright.importing.xgboost import read_dump
 from rankwright.models.saving import SavedModel
 
-__all__ = ["KINDS", "import_model"]
+__all__ = ["import_model"]
 
 KINDS = {
     "lightgbm": "LightGBM",

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from rankwright.boosting.tree_model import MOST_CATEGORIES
 from rankwright.errors import InputError, shown
 from rankwright.importing.nodes import MAX_NODES, ZERO, Nodes, expanded, tree_model
 from rankwright.importing.source import Facts, Imported, ImportSettings, ModelFile, number_of, numbers_of, whole_of
-from rankwright.models.trees.categories import MOST_CATEGORIES
 
 _CATEGORICAL, _DEFAULT_LEFT = 1, 2  # bits of decision_type; the next two are the missing type
 _NONE, _ZERO, _NAN = 0, 1, 2

@@ -16,13 +16,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from rankwright.boosting.forest import SET_WORDS, Forest, Tree
+from rankwright.boosting.tree_model import MOST_FEATURES, TreeModel
 from rankwright.errors import InputError
 from rankwright.importing.source import ImportSettings, ModelFile
 from rankwright.models.linear import LinearModel
-from rankwright.models.net import NetModel
 from rankwright.models.sum import SumModel
-from rankwright.models.trees.forest import SET_WORDS, Forest, Tree
-from rankwright.models.trees.model import MOST_FEATURES, TreeModel
+from rankwright.nets.model import NetModel
 
 _BITS = 64
 Item = TypeVar("Item")
@@ -166,17 +166,9 @@ def feature_count(
 ) -> int:
     """Number of features: as asked for, or as the file has it.
 
-    Parameters
-    ----------
-    file, settings
-        The file, and how it is taken over.
-    n_in_file, used : int
-        How many features the file speaks of, and the number after that of the last one that the model uses, both with
-        the numbers of the file.
-    first : int
-        The lowest number of a feature that the model uses.
-    numbered_from : int
-        The number of the first feature.
+    `file`, `settings`: the file, and how it is taken over. `n_in_file`, `used`: how many features the file speaks of,
+    and the number after that of the last one that the model uses, both with the numbers of the file. `first`: the
+    lowest number of a feature that the model uses. `numbered_from`: the number of the first feature.
     """
     if first < numbered_from:
         raise file.error(f"uses feature {first}; expected numbers from {numbered_from} on (--first-feature)")
@@ -206,24 +198,11 @@ def tree_model(
 ) -> TreeModel:
     """The trees of a file as a model.
 
-    Parameters
-    ----------
-    file, settings
-        The file, and how it is taken over.
-    trees : sequence of Nodes
-        The trees, with the file's numbers of features.
-    numbered_from : int
-        The number of the first feature in this format, unless the settings have another.
-    n_in_file : int
-        The number after the last feature that the file speaks of.
-    names : sequence of str, optional
-        The names of all features that it speaks of, from number 0 on.
-    categories : mapping, optional
-        Categories by number of the feature.
-    factors : sequence of float, optional
-        What the leaf values of each tree are multiplied by.
-    constant : float
-        Added to every score.
+    `file`, `settings`: the file, and how it is taken over. `trees`: the trees, with the file's numbers of features.
+    `numbered_from`: the number of the first feature in this format, unless the settings have another. `n_in_file`: the
+    number after the last feature that the file speaks of. `names`: the names of all features that it speaks of, from
+    number 0 on. `categories`: categories by number of the feature. `factors`: what the leaf values of each tree are
+    multiplied by. `constant`: added to every score.
     """
     start = numbered_from if settings.first_feature is None else settings.first_feature
     used = {feature for nodes in trees for feature in nodes.feature if feature >= 0}
@@ -270,14 +249,8 @@ _BELOW = math.nextafter(-ZERO, -math.inf)
 def expanded(nodes: Nodes, default_left: dict[int, bool], max_nodes: int = MAX_NODES) -> Nodes:
     """The same tree in plain splits.
 
-    Parameters
-    ----------
-    nodes : Nodes
-        A sound tree.
-    default_left : dict
-        For every split that takes 0 for a missing value: whether 0 goes left.
-    max_nodes : int
-        The most nodes that the result may have.
+    `nodes`: a sound tree. `default_left`: for every split that takes 0 for a missing value: whether 0 goes left.
+    `max_nodes`: the most nodes that the result may have.
     """
     plain = Nodes()
     # What is left to copy: a node, the parts of features that are known above it, and where the copy belongs.

@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rankwright.data.matching import most_features
+from rankwright.boosting.float32 import from_at_most, single
+from rankwright.data.dataset import most_features
 from rankwright.errors import shown
 from rankwright.importing.nodes import Nodes, feature_count, tree_model, with_constant
 from rankwright.importing.source import Imported, ImportSettings, ModelFile, number_of, numbers_of, whole_of
 from rankwright.models.linear import LinearModel
-from rankwright.models.net import NetModel
-from rankwright.models.trees.float32 import from_at_most, single
+from rankwright.nets.model import NetModel
 
 _TAG = re.compile(r"<([^<>]*)>([^<>]*)")
 _ATTRIBUTE = re.compile(r"""(\w+)\s*=\s*["']([^"']*)["']""")

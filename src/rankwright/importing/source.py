@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.data.files import open_file
 from rankwright.errors import InputError, shown
+from rankwright.io.files import open_file
 
 _DIGITS = 18  # of a whole number: more than any of a model
 
@@ -25,16 +25,9 @@ _DIGITS = 18  # of a whole number: more than any of a model
 class ImportSettings:
     """How a model is taken over.
 
-    Attributes
-    ----------
-    first_feature : int or None
-        The number that the file gives to the first feature; None: as the format numbers them.
-    n_features : int or None
-        Number of features; None: as many as the file speaks of.
-    all_trees : bool
-        Whether trees after the best round of early stopping are kept.
-    constant : bool
-        Whether a constant that is added to all scores is kept.
+    `first_feature`: the number that the file gives to the first feature; None: as the format numbers them.
+    `n_features`: number of features; None: as many as the file speaks of. `all_trees`: whether trees after the best
+    round of early stopping are kept. `constant`: whether a constant that is added to all scores is kept.
     """
 
     first_feature: int | None = None
@@ -47,12 +40,7 @@ class ImportSettings:
 class ModelFile:
     """A file with a model, read whole.
 
-    Attributes
-    ----------
-    path : str or Path
-        Its name, for messages.
-    content : bytes
-        What it holds, unpacked.
+    `path`: its name, for messages. `content`: what it holds, unpacked.
     """
 
     path: str | Path
@@ -98,14 +86,8 @@ class ModelFile:
 class Facts:
     """An object of JSON: values are checked when they are asked for, and errors name the place.
 
-    Attributes
-    ----------
-    file : ModelFile
-        Where it is from.
-    place : str
-        Where in the file, such as ``"tree 3"``; empty for the whole.
-    values : dict
-        The object.
+    `file`: where it is from. `place`: where in the file, such as ``"tree 3"``; empty for the whole. `values`: the
+    object.
     """
 
     file: ModelFile
@@ -213,14 +195,8 @@ def numbers_of(words: Sequence[str], file: ModelFile, line: int, name: str) -> l
 class Imported:
     """A model, with facts and notices about it.
 
-    Attributes
-    ----------
-    model : Model
-        The model.
-    facts : dict
-        What the file says of its training.
-    notices : tuple of str
-        What the user should know: what was left out, and whether it matters.
+    `model`: the model. `facts`: what the file says of its training. `notices`: what the user should know: what was left
+    out, and whether it matters.
     """
 
     model: Any

@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 
-from rankwright.data.matching import most_features
+from rankwright.boosting.float32 import single
+from rankwright.data.dataset import most_features
 from rankwright.errors import shown
 from rankwright.importing.nodes import feature_count, with_constant
 from rankwright.importing.source import Imported, ImportSettings, ModelFile, number_of, numbers_of, whole_of
 from rankwright.models.linear import LinearModel
-from rankwright.models.trees.float32 import single
 
 _HEAD = 11  # lines of an SVMlight file before its vectors
 _KERNELS = {"1": "polynomial", "2": "radial basis function", "3": "sigmoid", "4": "own"}

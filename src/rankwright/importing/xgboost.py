@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 
+from rankwright.boosting.float32 import from_below, single
+from rankwright.boosting.tree_model import MOST_CATEGORIES
 from rankwright.errors import InputError, shown
 from rankwright.importing.nodes import Nodes, feature_count, tree_model, with_constant
 from rankwright.importing.source import Facts, Imported, ImportSettings, ModelFile, number_of, whole_of
 from rankwright.models.linear import LinearModel
-from rankwright.models.trees.categories import MOST_CATEGORIES
-from rankwright.models.trees.float32 import from_below, single
 
 _AS_IS = (
     "rank:ndcg", "rank:map", "rank:pairwise", "reg:squarederror", "reg:linear", "reg:absoluteerror",

@@ -18,16 +18,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwright._types import Array
 from rankwright.data.categories import NO_CATEGORY, category_numbers
-from rankwright.data.columns import MAX_FIELD
-from rankwright.data.files import OpenFile, Progress
 from rankwright.errors import InputError, InputWarning, shown
+from rankwright.io.columns import MAX_FIELD
+from rankwright.io.files import OpenFile, Progress
 from rankwright.io.roles import MISSING
 from rankwright.io.tables import BOM
-
-Array = npt.NDArray[Any]
 
 _CHUNK_BYTES = 1 << 20  # small enough that a chunk and what is parsed from it stay in the cache
 _LONGEST_ROW = 1 << 26
@@ -206,18 +204,9 @@ class Unusual(Exception):
 class Chunk:
     """Some rows: the numbers of columns, and where the cells of others are.
 
-    Attributes
-    ----------
-    text : bytes
-        The chunk.
-    is_ascii : bool
-        Whether it is nothing but ASCII.
-    values : mapping of str to ndarray
-        Numbers by column, NaN where a cell is empty or odd.
-    odd : mapping of str to ndarray
-        Row, start, stop and whether to undo quoting, of the cells of these columns that are not plain numbers.
-    spans : mapping of str to ndarray
-        Start, stop and whether to undo quoting, of all cells of other columns.
+    `text`: the chunk. `is_ascii`: whether it is nothing but ASCII. `values`: numbers by column, NaN where a cell is
+    empty or odd. `odd`: row, start, stop and whether to undo quoting, of the cells of these columns that are not plain
+    numbers. `spans`: start, stop and whether to undo quoting, of all cells of other columns.
     """
 
     text: bytes

@@ -10,13 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
+from rankwright._types import Array
 from rankwright.caching import INNER
-from rankwright.data.letor_kernel import decimal
+from rankwright.io.letor_kernel import decimal
 
-Array = npt.NDArray[Any]
 Position = Any  # np.uint64 within the kernels
 
 NUMBER, SPAN, SKIP = range(3)

@@ -24,14 +24,13 @@ import numpy.typing as npt
 from rankwright.data import sparse as sp
 from rankwright.data.categories import check_holds, named
 from rankwright.data.dataset import RankingData
-from rankwright.data.files import OpenFile, Progress, Source, open_file
-from rankwright.data.folder import HEADER, load_folder, save_folder
-from rankwright.data.partition import is_parts
-from rankwright.data.pieces import pieces_of
 from rankwright.errors import InputError, shown
-from rankwright.io.catalogue import is_catalogued
 from rankwright.io.features import feature_layout, opened_table, read_csv
-from rankwright.io.judgements import beir_qrels, judgement_layout
+from rankwright.io.files import OpenFile, Progress, Source, open_file
+from rankwright.io.folder import HEADER, load_folder, save_folder
+from rankwright.io.judgements import beir_qrels, is_catalogued, judgement_layout
+from rankwright.io.parquet import pieces_of
+from rankwright.io.partitions import is_partitions
 from rankwright.io.roles import BESIDE, Columns, Layout, lacking, listed, plain
 from rankwright.io.tables import (
     BOM,
@@ -44,21 +43,16 @@ from rankwright.io.tables import (
     text_table,
 )
 
+__all__ = ["read_data", "write_data"]
+
 
 @dataclass(frozen=True)
 class Format:
     """A format of files and folders.
 
-    Attributes
-    ----------
-    title : str
-        What people call it.
-    content : str
-        What it contains: ``features``, or what else, for messages.
-    is_text : bool
-        Whether its numbers are text, which becomes float32 by default.
-    has_columns : bool
-        Whether it is a table with columns to name.
+    `title`: what people call it. `content`: what it contains: ``features``, or what else, for messages. `is_text`:
+    whether its numbers are text, which becomes float32 by default. `has_columns`: whether it is a table with columns to
+    name.
     """
 
     title: str
@@ -80,7 +74,7 @@ FORMATS = {
     "model": Format("Rankwright model", "a model"),
 }
 """All formats by kind. A new one of features has its reader, an entry and a line in :func:`read_data` here, and an
-input in :mod:`rankwright.data.partition_inputs`, which reads it some rows at a time."""
+input in :mod:`rankwright.io.partition_inputs`, which reads it some rows at a time."""
 
 FEATURE_FORMATS = tuple(kind for kind, found in FORMATS.items() if found.content == "features")
 _TEXT_SUFFIXES = (".txt", ".letor", ".svm", ".dat", ".libsvm", ".qrels")
@@ -174,12 +168,9 @@ def columns_of_numbers(names: Sequence[str], rows: Iterable[Sequence[str]]) -> t
 def detect(path: str | Path) -> str:
     """Detect the format of a file or folder from its content, whatever its name.
 
-    Returns
-    -------
-    str
-        ``"letor"``, ``"csv"``, ``"qrels"``, ``"run"``, ``"scores"``, ``"parquet"`` (also a folder of such files),
-        ``"folder"``, ``"folders"`` (a folder of them), ``"parts"`` or ``"model"``; text may be gzip. Judgements are
-        ``"qrels"`` in all their forms.
+    Returns ``"letor"``, ``"csv"``, ``"qrels"``, ``"run"``, ``"scores"``, ``"parquet"`` (also a folder of such files),
+    ``"folder"``, ``"folders"`` (a folder of them), ``"parts"`` or ``"model"``; text may be gzip. Judgements are
+    ``"qrels"`` in all their forms.
 
     Examples
     --------
@@ -194,16 +185,8 @@ def detect(path: str | Path) -> str:
 class Detected:
     """A file or folder whose format is known.
 
-    Attributes
-    ----------
-    kind : str
-        As :func:`detect` returns it.
-    source : path or open file
-        The open file, or the folder.
-    path : path
-        Its name, for messages.
-    doubt : str
-        Of a table that could be features or judgements: what it is taken for, and how to say otherwise.
+    `kind`: as :func:`detect` returns it. `source`: the open file, or the folder. `path`: its name, for messages.
+    `doubt`: of a table that could be features or judgements: what it is taken for, and how to say otherwise.
     """
 
     kind: str
@@ -216,12 +199,7 @@ class Detected:
 def detected(path: str | Path | Detected, columns: Columns | None = None) -> Iterator[Detected]:
     """Detect a format and keep the file open for the block, to be read from the same handle.
 
-    Parameters
-    ----------
-    path : path
-        A file or folder.
-    columns : mapping, optional
-        Columns of a table by role, where their names do not tell.
+    `path`: a file or folder. `columns`: columns of a table by role, where their names do not tell.
     """
     if isinstance(path, Detected):
         yield path
@@ -233,7 +211,7 @@ def detected(path: str | Path | Detected, columns: Columns | None = None) -> Ite
         if (Path(path) / HEADER).is_file():
             yield Detected("folder", path, path)
             return
-        if is_parts(path):
+        if is_partitions(path):
             yield Detected("parts", path, path)
             return
         judged = beir_qrels(Path(path))
@@ -357,7 +335,7 @@ def read_data(
     ----------
     path : path
         The file or folder; its format is detected from its content. Of a folder of parts the features stay where they
-        are, as :func:`rankwright.open_parts` leaves them.
+        are, as :func:`rankwright.open_partitions` leaves them.
     dtype : float32 or float64, optional
         The type of the features; by default LETOR text and CSV become float32, Parquet and folders keep their type.
     group : path or array-like, optional
@@ -389,7 +367,7 @@ def read_data(
         if columns is not None and not FORMATS[found.kind].has_columns:
             raise InputError("has no columns to name; expected CSV or Parquet with --columns", found.path)
         if found.kind == "letor":
-            from rankwright.data.letor import read_letor
+            from rankwright.io.letor import read_letor
 
             wanted = np.float32 if dtype is None else dtype
             options: dict[str, Any] = {"sparse": sparse, "negative": negative, "progress": progress, "n_jobs": n_jobs}
@@ -406,7 +384,7 @@ def read_data(
             if dtype is not None or sparse is not None:
                 raise InputError("has features in parts, of one type and form; expected no others", found.path)
             # By name: engines are a layer above data.
-            data = importlib.import_module("rankwright.engines.opening").open_parts(found.path)
+            data = importlib.import_module("rankwright.cluster.open").open_partitions(found.path)
         elif found.kind == "folders":
             data = RankingData.concatenate([load_folder(piece.path) for piece in pieces_of(found.path)])
         else:
@@ -485,13 +463,14 @@ def write_data(data: RankingData, path: str | Path) -> None:
     elif suffix == ".qrels":
         _write_labels(data, path)
     else:
-        from rankwright.data.letor_write import write_letor
+        from rankwright.io.letor_write import write_letor
 
         write_letor(data, path)
 
 
 def _write_labels(data: RankingData, path: str | Path) -> None:
-    from rankwright.data.trec import TrecTable, write_qrels
+    from rankwright.data.trec_table import TrecTable
+    from rankwright.io.trec import write_qrels
 
     if data.doc_ids is None:
         raise InputError("judgements need document ids, and this data has none", path)

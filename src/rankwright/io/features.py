@@ -19,12 +19,13 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from rankwright._types import Array
 from rankwright.data.categories import NO_CATEGORY, category_numbers, named
-from rankwright.data.columns import MAX_FIELD
 from rankwright.data.dataset import RankingData
-from rankwright.data.files import CHUNK_BYTES, OpenFile, Progress, Source, open_file
 from rankwright.errors import InputError, shown
+from rankwright.io.columns import MAX_FIELD
 from rankwright.io.csv import Chunk, IdColumn, Unusual, ValueColumn, read_chunks
+from rankwright.io.files import CHUNK_BYTES, OpenFile, Progress, Source, open_file
 from rankwright.io.frames import (
     FrameColumns,
     category_column,
@@ -48,7 +49,8 @@ from rankwright.io.roles import (
 )
 from rankwright.io.tables import HEADER_BYTES, Table, text_table, utf8_lines
 
-Array = npt.NDArray[Any]
+__all__ = ["from_frame"]
+
 _QUEPID = frozenset(("case_name", "doc_position"))  # its detailed export: judgements, and fields of documents
 _BATCH_ROWS = 1 << 15
 _LARGE, _LARGE_IF_LOADED, _PACKED = 1 << 23, 1 << 16, 4  # bytes; how far gzip packs a table
@@ -58,14 +60,8 @@ _LARGE, _LARGE_IF_LOADED, _PACKED = 1 << 23, 1 << 16, 4  # bytes; how far gzip p
 class Rows:
     """Documents one after the other, as they are read: not checked against each other, queries in any order.
 
-    Attributes
-    ----------
-    X : ndarray or scipy.sparse.csr_array
-        Features, one row per document.
-    labels, qid : ndarray
-        One label and one query id per row.
-    doc_ids : ndarray or None
-        One document id per row.
+    `X`: features, one row per document. `labels`, `qid`: one label and one query id per row. `doc_ids`: one document id
+    per row.
     """
 
     X: Any

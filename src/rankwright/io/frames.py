@@ -13,16 +13,17 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from rankwright.data.blocks import as_ids, query_of_row
+from rankwright._types import Array
 from rankwright.data.categories import NO_CATEGORY, category_numbers, codes_of
 from rankwright.data.dataset import RankingData
-from rankwright.data.folder import storable_ids
+from rankwright.data.order import as_ids, query_of_row
 from rankwright.errors import InputError
+from rankwright.io.folder import storable_ids
 from rankwright.io.roles import MISSING
 
-Array = npt.NDArray[Any]
+__all__ = ["to_frame"]
+
 _EXTRAS = {"pyarrow": "tables", "onnx": "export", "lxml": "html", "ir_datasets": "ir-datasets"}
 _DENSE_LIMIT = 4 << 30  # bytes above which sparse data is not written as dense columns
 _QID, _DOCID = "qid", "docid"  # the columns of query ids and of document ids
@@ -291,12 +292,8 @@ def has_qid(X: Any) -> bool:
 def split_qid(X: Any, qid: Any = None, group: Any = None) -> tuple[Any, Any]:
     """Features without query ids, and the query ids: in a data frame, the column ``qid`` is that, not a feature.
 
-    Parameters
-    ----------
-    X : array-like, scipy sparse or data frame
-        Anything without such a column comes back unchanged, and with it ``qid``.
-    qid, group : array-like, optional
-        What else the caller gave. With a column ``qid``, ``qid`` must be the same ids, and ``group`` is refused.
+    `X`: anything without such a column comes back unchanged, and with it ``qid``. `qid`, `group`: what else the caller
+    gave. With a column ``qid``, ``qid`` must be the same ids, and ``group`` is refused.
     """
     if not has_qid(X):
         return X, qid

@@ -14,14 +14,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from rankwright.data.columns import MAX_FIELD
-from rankwright.data.files import OpenFile, Progress, Source
+from rankwright._types import Array
 from rankwright.errors import InputError, InputWarning, shown
-from rankwright.io.catalogue import collection_of
-from rankwright.io.frames import columns_of
-from rankwright.io.json import json_value
+from rankwright.io.columns import MAX_FIELD
+from rankwright.io.files import OpenFile, Progress, Source
+from rankwright.io.frames import columns_of, import_library
 from rankwright.io.roles import (
     DOCUMENT,
     LABEL,
@@ -42,12 +40,42 @@ from rankwright.io.tables import (
     is_missing,
     is_number,
     json_lines,
+    json_value,
     open_table,
     start_of,
     utf8_lines,
 )
 
-Array = npt.NDArray[Any]
+# Collections of the package ir_datasets, named `ir_datasets:NAME` where a file of documents or queries may stand.
+
+
+PREFIX = "ir_datasets:"
+
+
+def is_catalogued(path: object) -> bool:
+    """Whether this names a collection of ir_datasets instead of a file."""
+    return isinstance(path, str | Path) and str(path).startswith(PREFIX)
+
+
+def collection_of(path: str | Path, part: str) -> Any:
+    """A collection that has ``docs``, ``queries`` or ``qrels``; the package downloads what it lacks.
+
+    Examples
+    --------
+    >>> collection_of("ir_datasets:vaswani", "docs")  # doctest: +SKIP
+    Dataset(id='vaswani', provides=['docs', 'queries', 'qrels'])
+    """
+    package = import_library("ir_datasets")
+    name = str(path).removeprefix(PREFIX)
+    try:
+        found = package.load(name)
+    except KeyError:
+        raise InputError("is not a collection of ir_datasets; expected a name of its catalogue", path) from None
+    if not getattr(found, f"has_{part}")():
+        raise InputError(f"has no {part}; expected a collection of ir_datasets that has them", path)
+    return found
+
+
 What = Literal["qrels", "run"]
 
 TREC = ("query", "iteration", "document", "label")
@@ -280,7 +308,7 @@ def _add_ratings(found: Any, judged: Judged, line: int | None) -> None:
 
 
 def _letor(file: OpenFile, judged: Judged, columns: Columns | None, progress: Progress | None) -> None:
-    from rankwright.data.letor import read_letor_labels
+    from rankwright.io.letor import read_letor_labels
 
     labels, qid, documents = read_letor_labels(file, progress=progress)
     if documents is None or (documents == "").any():

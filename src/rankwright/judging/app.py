@@ -43,14 +43,8 @@ _FILES = (
 class Texts:
     """What the page shows beside the session.
 
-    Attributes
-    ----------
-    state : State
-        Index, view and analyser, for titles, snippets and texts.
-    queries : mapping of str to str
-        The texts of the queries.
-    needs : mapping of str to str
-        What lies behind them, where that is known.
+    `state`: index, view and analyser, for titles, snippets and texts. `queries`: the texts of the queries. `needs`:
+    what lies behind them, where that is known.
     """
 
     state: State
@@ -69,16 +63,8 @@ def make_judging_app(
 ) -> Starlette:
     """The page of a session as an ASGI application.
 
-    Parameters
-    ----------
-    session : Session
-        The judge's session.
-    texts : Texts
-        Queries and documents.
-    token : str
-        First part of every path.
-    limits, notify, hosts
-        See :func:`rankwright.serving.app.make_app`.
+    `session`: the judge's session. `texts`: queries and documents. `token`: first part of every path. `limits`,
+    `notify`, `hosts`: see :func:`rankwright.serving.app.make_app`.
     """
     return _Http(session, texts, token, limits or Limits(), notify or (lambda event: None), hosts).app()
 

@@ -25,14 +25,7 @@ _ROUND = 4  # documents of a query in a row, in the order of disagreement
 def planned(pool: JudgingPool, order: str, seed: int = 0) -> list[Pair]:
     """All queries and documents of a pool, in the order in which they are to be judged.
 
-    Parameters
-    ----------
-    pool : JudgingPool
-        What can be judged.
-    order : {"depth", "disagreement"}
-        What comes first.
-    seed : int
-        Of the random orders.
+    `pool`: what can be judged. `order` ({"depth", "disagreement"}): what comes first. `seed`: of the random orders.
 
     Examples
     --------

@@ -14,10 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
-from rankwright.data.files import line_chunks
 from rankwright.data.order import rank_order
-from rankwright.data.trec import TrecTable, read_run
+from rankwright.data.trec_table import TrecTable
 from rankwright.errors import InputError, shown
+from rankwright.io.files import line_chunks
+from rankwright.io.trec import read_run
 from rankwright.serving.rankers import ServedRanker
 from rankwright.text.index.index import Index
 from rankwright.text.reading.queries import PARTS, Queries, read_queries
@@ -30,14 +31,8 @@ Tops = Mapping[str, Sequence[str]]
 class JudgingPool:
     """The documents to judge.
 
-    Attributes
-    ----------
-    depth : int
-        Documents taken from the top of each ranker.
-    tops : mapping of str to mapping
-        For each ranker, the first documents by query, best first.
-    absent : int
-        Documents of runs that the index does not have.
+    `depth`: documents taken from the top of each ranker. `tops`: for each ranker, the first documents by query, best
+    first. `absent`: documents of runs that the index does not have.
     """
 
     depth: int
@@ -84,18 +79,8 @@ def make_pool(
 ) -> JudgingPool:
     """Pool the first documents of rankers and runs.
 
-    Parameters
-    ----------
-    index : Index
-        Where the documents are.
-    queries : Queries
-        The queries.
-    rankers : mapping of str to ServedRanker
-        What searches the index.
-    runs : mapping of str to TrecTable
-        What others have found; queries that are not among ``queries`` are ignored.
-    depth : int
-        Documents to take from the top of each.
+    `index`: where the documents are. `queries`: the queries. `rankers`: what searches the index. `runs`: what others
+    have found; queries that are not among ``queries`` are ignored. `depth`: documents to take from the top of each.
     """
     tops: dict[str, Tops] = {}
     for name, ranker in rankers.items():

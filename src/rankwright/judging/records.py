@@ -18,9 +18,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
-from rankwright.data.files import line_chunks
-from rankwright.data.trec import TrecTable, read_qrels, write_qrels
+from rankwright.data.trec_table import TrecTable
 from rankwright.errors import InputError, shown
+from rankwright.io.files import line_chunks
+from rankwright.io.trec import read_qrels, write_qrels
 
 try:
     import fcntl
@@ -38,18 +39,9 @@ Pair = tuple[str, str]
 class Action:
     """What a judge did with a document.
 
-    Attributes
-    ----------
-    action : {"grade", "cannot tell", "skip", "note", "undo"}
-        ``undo`` takes back the last grade, skip or "cannot tell" that the document got.
-    query, document : str
-        Their ids.
-    grade : int or None
-        From 0 to 3, for ``grade``.
-    note : str
-        For ``note``; an empty one removes the note.
-    time : str
-        When, in UTC.
+    `action` ({"grade", "cannot tell", "skip", "note", "undo"}): ``undo`` takes back the last grade, skip or "cannot
+    tell" that the document got. `query`, `document`: their ids. `grade`: from 0 to 3, for ``grade``. `note`: for
+    ``note``; an empty one removes the note. `time`: when, in UTC.
     """
 
     action: str
@@ -76,14 +68,8 @@ class Action:
 class JudgeState:
     """What the actions of a judge amount to.
 
-    Attributes
-    ----------
-    grades : dict
-        Grade by query and document.
-    open : dict
-        "skip" or "cannot tell" by query and document, for those without a grade.
-    notes : dict
-        Note by query and document.
+    `grades`: grade by query and document. `open`: "skip" or "cannot tell" by query and document, for those without a
+    grade. `notes`: note by query and document.
     """
 
     grades: dict[Pair, int] = field(default_factory=dict)
@@ -167,10 +153,7 @@ def _action(line: bytes, path: str | Path, number: int) -> Action:
 class JudgeFile:
     """The file of one judge, open to append to; one process at a time.
 
-    Parameters
-    ----------
-    path : path
-        The file; a new one is created.
+    `path`: the file; a new one is created.
     """
 
     def __init__(self, path: str | Path) -> None:

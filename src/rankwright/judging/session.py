@@ -23,18 +23,9 @@ class Stale(InputError):
 class JudgingPlan:
     """What to judge, and when to stop.
 
-    Attributes
-    ----------
-    pool : JudgingPool
-        The documents.
-    order : str
-        See :func:`~rankwright.judging.order.planned`.
-    seed : int
-        Of the random orders.
-    compare : tuple of str or None
-        Two rankers; judging may stop once one is known to be better.
-    cutoff : int
-        Of the nDCG@k by which they are compared.
+    `pool`: the documents. `order`: see :func:`~rankwright.judging.order.planned`. `seed`: of the random orders.
+    `compare`: two rankers; judging may stop once one is known to be better. `cutoff`: of the nDCG@k by which they are
+    compared.
     """
 
     pool: JudgingPool
@@ -47,14 +38,7 @@ class JudgingPlan:
 class Session:
     """A judge's session; its methods may be called from several threads.
 
-    Parameters
-    ----------
-    folder : path
-        Where judgements are kept; a new folder is created.
-    judge : str
-        Name of the judge.
-    plan : JudgingPlan
-        What to judge.
+    `folder`: where judgements are kept; a new folder is created. `judge`: name of the judge. `plan`: what to judge.
     """
 
     def __init__(self, folder: str | Path, judge: str, plan: JudgingPlan) -> None:
@@ -101,12 +85,7 @@ class Session:
     def act(self, seen: int, action: Action) -> dict[str, Any]:
         """Keep an action, and return what comes next.
 
-        Parameters
-        ----------
-        seen : int
-            The number of actions that the caller knows of; another one is an error.
-        action : Action
-            What was done.
+        `seen`: the number of actions that the caller knows of; another one is an error. `action`: what was done.
         """
         with self._lock:
             if seen != len(self._file.actions):

@@ -17,15 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from rankwright._types import Array
 from rankwright.judging.pool import JudgingPool
 from rankwright.judging.records import GRADES
 
-Array = npt.NDArray[Any]
 _BETS = np.array([0.25, 0.5, 0.75, 1.0])
 _HIGHEST = float(max(GRADES))
 
@@ -34,16 +33,9 @@ _HIGHEST = float(max(GRADES))
 class Decision:
     """What is known about two rankers.
 
-    Attributes
-    ----------
-    better : str or None
-        The ranker that is better, if that is decided.
-    capital : tuple of float
-        The largest capital of the bets on the first and on the second ranker; a decision needs ``needed``.
-    needed : float
-        2/α.
-    queries : int
-        Queries whose difference is known exactly.
+    `better`: the ranker that is better, if that is decided. `capital`: the largest capital of the bets on the first and
+    on the second ranker; a decision needs ``needed``. `needed`: 2/α. `queries`: queries whose difference is known
+    exactly.
     """
 
     better: str | None
@@ -55,20 +47,9 @@ class Decision:
 class Sequential:
     """A comparison of two rankers by nDCG@k that may be looked at after every judgement.
 
-    Parameters
-    ----------
-    pool : JudgingPool
-        The first documents of both.
-    names : tuple of str
-        The two rankers.
-    queries : sequence of str
-        The queries in an order that was fixed before anything was judged.
-    grade : callable
-        The grade of a document for a query; None while it is not known.
-    cutoff : int
-        The k of nDCG@k.
-    alpha : float
-        How often a difference may be claimed where there is none.
+    `pool`: the first documents of both. `names`: the two rankers. `queries`: the queries in an order that was fixed
+    before anything was judged. `grade`: the grade of a document for a query; None while it is not known. `cutoff`: the
+    k of nDCG@k. `alpha`: how often a difference may be claimed where there is none.
     """
 
     def __init__(
@@ -121,14 +102,8 @@ def bounds(
 ) -> tuple[float, float]:
     """The least and the largest difference of nDCG@k that grades of the documents without one could make.
 
-    Parameters
-    ----------
-    first, second : sequence of str
-        The first documents of two rankers, best first.
-    grades : mapping
-        Grade of each document of the query; None while it is not known.
-    cutoff : int
-        The k of nDCG@k; its gain is the grade.
+    `first`, `second`: the first documents of two rankers, best first. `grades`: grade of each document of the query;
+    None while it is not known. `cutoff`: the k of nDCG@k; its gain is the grade.
 
     Examples
     --------

@@ -11,11 +11,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from rankwright._types import Array
 from rankwright.measures.base import BinaryMeasure, Rankings, register
-from rankwright.measures.forms import Array, Oracle, read_only
+from rankwright.measures.forms import Oracle, read_only
 from rankwright.measures.position_sum import PositionSum
-
-__all__ = ["AP"]
 
 
 @register

@@ -11,10 +11,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from rankwright._types import Array
 from rankwright.measures.base import BinaryMeasure, Rankings, register
-from rankwright.measures.forms import Array, Oracle, Swaps, read_only
-
-__all__ = ["AUC"]
+from rankwright.measures.forms import Oracle, Swaps, read_only
 
 
 @register

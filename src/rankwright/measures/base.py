@@ -16,12 +16,10 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.data.blocks import sizes_to_indptr
-from rankwright.data.order import descending
+from rankwright._types import Array
+from rankwright.data.order import descending, sizes_to_indptr
 from rankwright.errors import InputError
-from rankwright.measures.forms import STATE, Array, Oracle, Positions, Swaps
-
-__all__ = ["REGISTRY", "BinaryMeasure", "Measure", "Rankings", "nearest_names", "register"]
+from rankwright.measures.forms import STATE, Oracle, Positions, Swaps
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,10 +11,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from rankwright._types import Array
 from rankwright.measures.base import BinaryMeasure, Rankings, register
-from rankwright.measures.forms import Array
-
-__all__ = ["Bpref"]
 
 
 @register

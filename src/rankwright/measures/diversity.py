@@ -16,11 +16,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from rankwright._types import Array
 from rankwright.errors import InputError
 from rankwright.measures.base import BinaryMeasure, Rankings, register
-from rankwright.measures.forms import Array
-
-__all__ = ["ERR_IA", "alpha_nDCG"]
 
 
 @dataclass(frozen=True)

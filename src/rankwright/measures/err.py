@@ -10,11 +10,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from rankwright._types import Array
 from rankwright.errors import InputError
 from rankwright.measures.base import Measure, Rankings, register
-from rankwright.measures.forms import Array, Swaps, read_only
-
-__all__ = ["ERR"]
+from rankwright.measures.forms import Swaps, read_only
 
 
 @register

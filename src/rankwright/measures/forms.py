@@ -9,9 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["STATE", "Oracle", "Positions", "Swaps", "read_only"]
-
-Array = npt.NDArray[Any]
+from rankwright._types import Array
 
 STATE = 4
 """Rows of the table in which the functions of `Swaps` keep their state for a query."""

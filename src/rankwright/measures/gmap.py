@@ -10,11 +10,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from rankwright._types import Array
 from rankwright.measures.ap import AP
 from rankwright.measures.base import BinaryMeasure, Rankings, register
-from rankwright.measures.forms import Array
-
-__all__ = ["GMAP"]
 
 _LEAST = 0.00001
 

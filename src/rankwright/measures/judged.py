@@ -11,10 +11,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from rankwright._types import Array
 from rankwright.measures.base import Measure, Rankings, register
-from rankwright.measures.forms import Array, Swaps
-
-__all__ = ["Judged"]
+from rankwright.measures.forms import Swaps
 
 
 @register

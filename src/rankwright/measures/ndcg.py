@@ -16,12 +16,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from rankwright._types import Array
 from rankwright.errors import InputError
 from rankwright.measures.base import Measure, Rankings, register
-from rankwright.measures.forms import Array, Oracle, Swaps, read_only
+from rankwright.measures.forms import Oracle, Swaps, read_only
 from rankwright.measures.position_sum import PositionSum
-
-__all__ = ["AveNDCG", "nDCG"]
 
 _GAIN_OF = {"trec": "linear", "letor": "exponential"}
 _GAINS = {"linear": "rel", "exponential": "2^rel−1"}

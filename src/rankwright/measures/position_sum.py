@@ -13,10 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rankwright._types import Array
 from rankwright.measures.base import Measure, Rankings
-from rankwright.measures.forms import Array, Swaps, read_only
-
-__all__ = ["PositionSum"]
+from rankwright.measures.forms import Swaps, read_only
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from rankwright._types import Array
 from rankwright.measures.base import BinaryMeasure, Rankings, register
-from rankwright.measures.forms import Array
 from rankwright.measures.position_sum import PositionSum
-
-__all__ = ["P", "R", "Success"]
 
 
 @dataclass(frozen=True)

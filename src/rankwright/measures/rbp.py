@@ -7,12 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from rankwright._types import Array
 from rankwright.errors import InputError
 from rankwright.measures.base import BinaryMeasure, register
-from rankwright.measures.forms import Array
 from rankwright.measures.position_sum import PositionSum
-
-__all__ = ["RBP"]
 
 
 @register

@@ -7,10 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from rankwright._types import Array
 from rankwright.measures.base import BinaryMeasure, Rankings, register
-from rankwright.measures.forms import Array, Swaps
-
-__all__ = ["Rprec"]
+from rankwright.measures.forms import Swaps
 
 
 @register

@@ -11,11 +11,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from rankwright._types import Array
 from rankwright.errors import InputError
 from rankwright.measures.base import BinaryMeasure, Rankings, register
-from rankwright.measures.forms import Array
-
-__all__ = ["SetAP", "SetF", "SetP", "SetR"]
 
 
 @dataclass(frozen=True)

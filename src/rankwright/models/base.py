@@ -3,33 +3,200 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
+import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from rankwright._types import Array
 from rankwright.data import sparse
 from rankwright.data.categories import Categories, named
-from rankwright.data.dataset import RankingData
-from rankwright.data.matching import (
+from rankwright.data.dataset import (
     MissingFeaturesError,
+    RankingData,
     add_missing,
     default_names,
     find_columns,
     pick_columns,
     widen,
 )
+from rankwright.data.display import Displayed, Tabled, bars, cell
+from rankwright.data.order import query_chunks
 from rankwright.data.places import place_of
+from rankwright.data.threads import threads_of
 from rankwright.errors import InputError, InputWarning
 from rankwright.io.frames import frame_features, is_frame, split_qid
-from rankwright.models.attribution import Attribution, attribute, finite
-from rankwright.models.display import DisplayedModel
 
-__all__ = ["MissingValueError", "Model", "as_row", "as_table", "warn_of_one_query"]
+__all__ = ["Model"]
 
-Array = npt.NDArray[Any]
+# Contributions of features to scores: what each adds to score(x) − score(r), averaged over reference documents r.
+#
+# There is one definition for all models, so that sums of models are explained by sums of contributions. For a pair (x,
+# r)
+# contributions are Shapley values: a feature in a coalition has x's value, any other one r's, and a feature's value is
+# what it adds on average over all orders in which features join. In a linear model that is coef_j · (x_j − r_j).
+# Averaged over references this is the interventional Shapley value. The natural references of a ranking are the
+# documents
+# of the same query: only differences within a query matter, and properties that all its documents share explain
+# nothing.
+
+
+Attribution = Callable[[Array, Array], Array]
+"""Of rows and reference rows, as the model sees them: one row of contributions per row, averaged over references."""
+
+_BLOCK_VALUES = 1 << 18
+
+
+def attribute(model: Any, data: RankingData, reference: RankingData | None, n_jobs: int | None) -> Array:
+    """Contributions of every document, and in the last column the mean score of its references.
+
+    Rows of a query are ordered by content, so that the order of the data does not change a bit.
+
+    `model`: not a sum, whose parts are explained one by one. `data`: the documents to explain. `reference`: documents
+    to compare with; None for those of the same query. `n_jobs`: number of threads.
+    """
+    X, names, indptr = data.X, data.feature_names, data.indptr
+    values = model._attribution()
+    scores = model.score(X, names, indptr)
+    out = np.zeros((X.shape[0], model.n_features + 1))
+    fixed, mean = None, 0.0
+    if reference is not None:
+        fixed, mean = _references(model, reference)
+
+    def explain(chunk: tuple[int, int]) -> None:
+        bounds = indptr[chunk[0] : chunk[1] + 1]
+        rows = model._seen(X[bounds[0] : bounds[-1]], names, bounds - bounds[0])
+        contributions = out[bounds[0] : bounds[-1]]
+        if fixed is not None:
+            contributions[:, :-1], contributions[:, -1] = finite(values, rows, fixed), mean
+            return
+        for start, stop in pairwise((bounds - bounds[0]).tolist()):
+            order = _by_content(rows[start:stop])
+            query = rows[start:stop][order]
+            contributions[start + order, :-1] = finite(values, query, query)
+            contributions[start:stop, -1] = _mean(scores[bounds[0] + start : bounds[0] + stop])
+
+    chunks = query_chunks(indptr, max(1, _BLOCK_VALUES // max(1, model.n_features)))
+    with ThreadPoolExecutor(threads_of(n_jobs)) as pool:
+        list(pool.map(explain, chunks))
+    return out
+
+
+def finite(values: Attribution, rows: Array, references: Array) -> Array:
+    """Check that contributions are finite; they are unless features are near the largest floats."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        contributions = values(rows, references)
+    if not np.isfinite(contributions).all():
+        raise InputError("a contribution is not finite; features and weights are too large to explain")
+    return contributions
+
+
+def _references(model: Any, reference: RankingData) -> tuple[Array, float]:
+    """Reference rows as the model sees them, ordered by content, and the mean of their scores."""
+    if not reference.n_docs:
+        raise InputError("the reference has no documents; expected at least one")
+    arguments = (reference.X, reference.feature_names, reference.indptr)
+    rows = model._seen(*arguments)
+    return rows[_by_content(rows)], _mean(model.score(*arguments))
+
+
+def _mean(scores: Array) -> float:
+    """The mean, the same in any order; no sum of finite scores overflows."""
+    return math.fsum(scores / len(scores))
+
+
+def _by_content(rows: Array) -> Array:
+    if not rows.shape[1]:
+        return np.arange(len(rows))
+    row_type = np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))
+    return np.argsort(np.ascontiguousarray(rows).view(row_type).ravel(), kind="stable")
+
+
+def pair_slopes(above: Array, below: Array) -> Array:
+    """The slope of tanh, averaged from ``below`` to ``above``."""
+    apart = above - below
+    slope = 1.0 - np.tanh(below) ** 2
+    far = np.abs(apart) > 1e-6
+    np.divide(np.tanh(above) - np.tanh(below), apart, out=slope, where=far)
+    return np.asarray(slope)
+
+
+# How models show themselves: the features that matter most, as a table and as bars.
+
+
+_SHOWN = 15  # features
+_PARTS = 6
+
+
+class DisplayedModel(Displayed):
+    """Base of models: shows weights or importances, the largest first."""
+
+    def _ordered(self) -> tuple[Any, Any, str]:
+        """Names and values of the features that are used, the largest first, and what the values are."""
+        model: Any = self
+        values = np.asarray(model.importance(), np.float64)
+        order = np.argsort(-np.abs(values), kind="stable")
+        what = "weight" if hasattr(model, "coef") else "importance"
+        return [model.names[at] for at in order.tolist()], values[order], what
+
+    def _words(self) -> str:
+        """The size of the model."""
+        model: Any = self
+        words = [f"{model.n_features:,} features"]
+        forests = [model.forest] if hasattr(model, "forest") else getattr(model, "forests", ())
+        if forests:
+            n_trees, n_leaves = (sum(counts) for counts in zip(*map(_counts, forests), strict=True))
+            words += [f"{n_trees:,} trees", f"{n_leaves:,} leaves"]
+        if hasattr(model, "n_units"):
+            words.append(f"{model.n_units} hidden units")
+        if hasattr(model, "thresholds"):
+            words.append(f"{len(model.thresholds):,} thresholds")
+        if hasattr(model, "parts"):
+            parts = [
+                f"{weight:.4g} × {type(part).__name__}" for weight, part in zip(model.weights, model.parts, strict=True)
+            ]
+            words += [*parts[:_PARTS], *(["…"] if len(parts) > _PARTS else [])]
+        if model.query_scaling is not None:
+            words.append(f"{model.query_scaling} within queries")
+        return ", ".join(words)
+
+    def _shown_table(self) -> Tabled:
+        names, values, what = self._ordered()
+        used = int((values != 0).sum())
+        rows = tuple((name, cell(float(value))) for name, value in zip(names[:_SHOWN], values[:used], strict=False))
+        notes = [f"and {used - len(rows):,} smaller"] if used > len(rows) else []
+        unused = len(names) - used
+        notes += [f"{unused:,} {'of weight 0' if what == 'weight' else 'not used'}"] if unused else []
+        return Tabled(("feature", what), rows, tuple(notes), title=repr(self))
+
+    def to_frame(self) -> Any:
+        """All features with their weights or importances, the largest first, as a pandas data frame."""
+        names, values, what = self._ordered()
+        return importlib.import_module("pandas").DataFrame({"feature": names, what: values})
+
+    def _drawing(self) -> Callable[[], Any]:
+        names, values, what = self._ordered()
+        used = int((values != 0).sum())
+        return lambda: bars(names[:used], values[:used].tolist(), what)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._words()})"
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+
+def _counts(forest: Any) -> tuple[int, int]:
+    """Trees and leaves."""
+    return len(forest.roots), int((forest.feature < 0).sum())
+
+
 _SCALED = "features are scaled within each query"
 _RELATIVE = "contributions are relative to the documents of the same query"
 _FILL = "; fill missing values as for training, or train trees (LambdaMART, McRank, AutoRanker), which take them"
@@ -316,14 +483,8 @@ class Model(DisplayedModel):
     def _check_scores(self, scores: Array, X: Any, feature_names: Sequence[str] | None, first: int = 0) -> None:
         """Reject scores that are not finite, which only features that are missing, infinite or huge give.
 
-        Parameters
-        ----------
-        scores : ndarray
-            One per row of X.
-        X, feature_names
-            As given to :meth:`score`.
-        first : int
-            The number of the first row.
+        `scores`: one per row of X. `X`, `feature_names`: as given to :meth:`score`. `first`: the number of the first
+        row.
         """
         finite = np.isfinite(scores)
         if finite.all():

@@ -14,19 +14,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwright._types import Array
 from rankwright.data import sparse
-from rankwright.data.matching import pick_columns
+from rankwright.data.dataset import pick_columns
 from rankwright.errors import InputError
-from rankwright.models.attribution import Attribution
-from rankwright.models.base import as_table
-from rankwright.models.kinds import Arrays, Kind, Read, bounded_numbers, names_from, names_of
-from rankwright.models.query_scaled import QueryScaled, scaling_of
+from rankwright.models.base import Attribution, as_table
+from rankwright.models.linear import QueryScaled, scaling_of
+from rankwright.models.saving import Arrays, Kind, Read, bounded_numbers, names_from, names_of
 
-__all__ = ["BinnedModel", "steps_reached"]
+__all__ = ["BinnedModel"]
 
-Array = npt.NDArray[Any]
 _BLOCK_VALUES = 1 << 20
 
 

@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwright._types import Array
 from rankwright.data.categories import Categories
 from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError, shown
 from rankwright.models.base import Model, as_table
-from rankwright.models.kinds import KINDS, Arrays, Kind, Read, bounded_numbers, kind_of, version_of
+from rankwright.models.saving import KINDS, Arrays, Kind, Read, bounded_numbers, kind_of, version_of
 
-__all__ = ["SumModel", "interpolate"]
-
-Array = npt.NDArray[Any]
+__all__ = ["SumModel"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

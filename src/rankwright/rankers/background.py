@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwright._types import Array
 from rankwright.data.dataset import RankingData
 from rankwright.data.places import place_of
 from rankwright.errors import InputError
@@ -19,17 +19,6 @@ from rankwright.rankers.base import Ranker
 from rankwright.rankers.facts import Kind, Notice
 from rankwright.rankers.parameters import Rule
 
-__all__ = [
-    "BACKGROUND",
-    "SPREAD",
-    "Start",
-    "background_model",
-    "background_scores",
-    "compare_features",
-    "spread_within",
-]
-
-Array = npt.NDArray[Any]
 SPREAD = 0.5
 """Standard deviation within queries of the scores that boosting starts from."""
 
@@ -42,17 +31,16 @@ _EXPECTED = "expected a fitted ranker, a model, or the result of load_model"
 def background_model(background: Any) -> Any:
     """The model to start from, of a kind that can be saved; None for None.
 
-    Parameters
-    ----------
-    background : Ranker, model, SavedModel or None
-        A fitted ranker (anything with ``model_``), a model, or the result of :func:`rankwright.load_model`.
+    `background`: a fitted ranker (anything with ``model_``), a model, or the result of :func:`rankwright.load_model`.
     """
     if background is None:
         return None
     if isinstance(background, type):
         raise InputError(f"background is the class {background.__name__}; {_EXPECTED}")
-    from rankwright.models.kinds import kind_of  # here because both load every kind of model
-    from rankwright.models.saving import SavedModel
+    from rankwright.models.saving import (
+        SavedModel,
+        kind_of,  # here because both load every kind of model
+    )
 
     try:
         model = background.model if isinstance(background, SavedModel) else getattr(background, "model_", background)
@@ -83,12 +71,7 @@ class Start:
     Gradients depend on how far apart scores are, so those of the background are multiplied by a factor that gives them
     the standard deviation `SPREAD` within the queries of the training data: the same trees follow for any scale.
 
-    Attributes
-    ----------
-    model : Model or None
-        The background model.
-    factor : float
-        For its scores.
+    `model`: the background model. `factor`: for its scores.
     """
 
     model: Any

@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
+import copy
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwright._types import Array
 from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError, InputWarning
 from rankwright.evaluation.evaluate import evaluate
 from rankwright.io.frames import has_categories
 from rankwright.measures import Measure, parse_measure
 from rankwright.models.base import warn_of_one_query
-from rankwright.rankers.cross_validation import CrossValidation
+from rankwright.rankers.cross_validation import CrossValidation, Folds, Steps, crossed
 from rankwright.rankers.estimator import check_is_fitted
 from rankwright.rankers.facts import Fitted, Kind, Notice, Outcome, plain, shared_notices
-from rankwright.rankers.gathering import Gathering
-from rankwright.rankers.inputs import check_size
-from rankwright.rankers.other_names import hint
-from rankwright.rankers.parameters import check_parameters
-from rankwright.rankers.positions import JUDGED, Clicks, clicks_of
+from rankwright.rankers.inputs import Gathering, check_size
+from rankwright.rankers.parameters import NONE, check_parameters, hint, one_of, parameter, seed_of, whole
+from rankwright.rankers.positions import JUDGED, Clicks, clicks_of, pages_together
 from rankwright.rankers.weights import Weights, weigh
 
-Array = npt.NDArray[Any]
 _FIT = ("X", "y", "qid", "group", "sample_weight", "query_weight", "position", "eval_set", "eval_qid", "eval_group")
 _NOT_OF_THE_MODEL = ("callback", "n_jobs", "warm_start")  # they do not change the model
 
@@ -37,20 +35,10 @@ _NOT_OF_THE_MODEL = ("callback", "n_jobs", "warm_start")  # they do not change t
 class Task:
     """What one training is given.
 
-    Attributes
-    ----------
-    data : RankingData
-        Training data, without documents and queries of weight 0.
-    weights : Weights
-        Of its queries and documents; those of the useful queries have a mean of 1, unless the ranker has its own.
-    useful : ndarray of bool
-        Queries that have an order to learn.
-    valid : RankingData or None
-        Validation data with the columns of the training data.
-    choice : CrossValidation or None
-        What cross-validation chose, to be trained for.
-    valid_winning : ndarray or None
-        Factors for the clicks of the validation data, if its labels are clicks.
+    `data`: training data, without documents and queries of weight 0. `weights`: of its queries and documents; those of
+    the useful queries have a mean of 1, unless the ranker has its own. `useful`: queries that have an order to learn.
+    `valid`: validation data with the columns of the training data. `choice`: what cross-validation chose, to be trained
+    for. `valid_winning`: factors for the clicks of the validation data, if its labels are clicks.
     """
 
     data: RankingData
@@ -111,46 +99,27 @@ class Ranker(Gathering):
     ) -> Self:
         """Train.
 
-        Parameters
-        ----------
-        X : array-like, scipy sparse, data frame or RankingData
-            Features; a RankingData brings its labels and queries along. In a data frame (pandas, polars, pyarrow) a
-            column ``qid`` holds the query ids and is not a feature. Rankers made of trees take NaN as a missing value,
-            text as categories, and make sparse features dense.
-        y : array-like
-            One label per row, at least 0.
-        qid : array-like, optional
-            Query id per row, of any type, in any order. Where X has a column ``qid``, it must be the same ids. Without
-            ``qid``, ``group`` and such a column all rows are taken as one query, with a warning.
-        group : array-like of int, optional
-            Instead of ``qid``: rows per query.
-        sample_weight : array-like, optional
-            Weight per row; a query counts as the mean of its rows' weights. Weights are relative: they are divided by
-            their mean over the queries that have an order to learn, so 2 everywhere is the same as none. Rows of weight
-            0 are absent, as if they had been left out of X.
-        query_weight : mapping or array-like, optional
-            Weight of each query, as ``{qid: weight}`` or per row; multiplied with ``sample_weight``. Relative too, and
-            queries of weight 0 are absent.
-        position : array-like of int, optional
-            Where labels are clicks and queries pages: the position, from 1, at which each row was shown. Every click
-            counts as the only relevant document of its page, and weighs 1/p, p being the propensity of its position, at
-            most 100; in ``cv``, too. For :class:`RankingSVM` and :class:`LambdaMART`.
-        propensities : Propensities, mapping or array-like, optional
-            With ``position``: how likely each position is looked at, as ``click_model(log).propensities``, ``{position:
-            propensity}``, or a list from position 1.
-        pair : array-like, optional
-            With ``position``: an id of the query and document of each row, the same on all pages. Its clicks then weigh
-            one over its mean propensity, which is less noisy, and ``cv`` holds out pages together that share a pair. X
-            must have all pages then, also those without a click.
-        eval_set : RankingData, (X, y, qid) or (X, y), optional
-            Validation data: what a ranker leaves open (``C="auto"``, the number of rounds or epochs) is chosen on it.
-            A list of one of these works too. Without it, ``cv`` and ``C="auto"`` choose by cross-validation.
-        eval_qid, eval_group : array-like, optional
-            Query ids, or rows per query, where ``eval_set`` is (X, y).
-        eval_position : array-like of int, optional
-            With ``position``: the position of each row of ``eval_set``, if its labels are clicks too.
-        **unknown
-            An error, with a hint for arguments of LightGBM and XGBoost.
+        `X`: features; a RankingData brings its labels and queries along. In a data frame (pandas, polars, pyarrow) a
+        column ``qid`` holds the query ids and is not a feature. Rankers made of trees take NaN as a missing value, text
+        as categories, and make sparse features dense. `y`: one label per row, at least 0. `qid`: query id per row, of
+        any type, in any order. Where X has a column ``qid``, it must be the same ids. Without ``qid``, ``group`` and
+        such a column all rows are taken as one query, with a warning. `group`: instead of ``qid``: rows per query.
+        `sample_weight`: weight per row; a query counts as the mean of its rows' weights. Weights are relative: they are
+        divided by their mean over the queries that have an order to learn, so 2 everywhere is the same as none. Rows of
+        weight 0 are absent, as if they had been left out of X. `query_weight`: weight of each query, as ``{qid:
+        weight}`` or per row; multiplied with ``sample_weight``. Relative too, and queries of weight 0 are absent.
+        `position`: where labels are clicks and queries pages: the position, from 1, at which each row was shown. Every
+        click counts as the only relevant document of its page, and weighs 1/p, p being the propensity of its position,
+        at most 100; in ``cv``, too. For :class:`RankingSVM` and :class:`LambdaMART`. `propensities`: with ``position``:
+        how likely each position is looked at, as ``click_model(log).propensities``, ``{position: propensity}``, or a
+        list from position 1. `pair`: with ``position``: an id of the query and document of each row, the same on all
+        pages. Its clicks then weigh one over its mean propensity, which is less noisy, and ``cv`` holds out pages
+        together that share a pair. X must have all pages then, also those without a click. `eval_set`: validation data:
+        what a ranker leaves open (``C="auto"``, the number of rounds or epochs) is chosen on it. A list of one of these
+        works too. Without it, ``cv`` and ``C="auto"`` choose by cross-validation. `eval_qid`, `eval_group`: query ids,
+        or rows per query, where ``eval_set`` is (X, y). `eval_position`: with ``position``: the position of each row of
+        ``eval_set``, if its labels are clicks too. `**unknown`: an error, with a hint for arguments of LightGBM and
+        XGBoost.
         """
         if unknown:
             raise TypeError(self._unknown(next(iter(unknown))))
@@ -184,17 +153,9 @@ class Ranker(Gathering):
     ) -> Fitted:
         """Train on data that is gathered already; what ``fit`` warns of is among the facts that come back.
 
-        Parameters
-        ----------
-        data, valid : RankingData
-            Training data, and validation data to choose on.
-        weights : array-like, optional
-            One weight per query of the training data: relative, 0 is absent.
-        choice : CrossValidation, optional
-            What :func:`~rankwright.rankers.cross_validation.cross_validate` found for this ranker: its setting is
-            trained for.
-        clicks : Clicks
-            The weights of clicks, where labels are.
+        `data`, `valid`: training data, and validation data to choose on. `weights`: one weight per query of the
+        training data: relative, 0 is absent. `choice`: what :func:`~rankwright.rankers.cross_validation.cross_validate`
+        found for this ranker: its setting is trained for. `clicks`: the weights of clicks, where labels are.
         """
         self.check_parameters()
         self._check_positions(clicks)
@@ -316,15 +277,9 @@ class Ranker(Gathering):
     ) -> float:
         """Mean of a measure of the scores that ``predict`` gives.
 
-        Parameters
-        ----------
-        X, y, qid, group
-            As for ``fit``; X may be a RankingData. Without query ids all rows are one query, with a warning; where
-            training had several queries this is an error.
-        sample_weight : array-like, optional
-            Weight per row, as for ``fit``: relative, 0 is absent; a query counts as the mean of its rows' weights.
-        measure : str or Measure
-            What to compute.
+        `X`, `y`, `qid`, `group`: as for ``fit``; X may be a RankingData. Without query ids all rows are one query, with
+        a warning; where training had several queries this is an error. `sample_weight`: weight per row, as for ``fit``:
+        relative, 0 is absent; a query counts as the mean of its rows' weights. `measure`: what to compute.
         """
         _ = self.model_  # raises if not fitted
         data, weights = weigh(self._gather(X, y, qid, group, reset=False), sample_weight)
@@ -335,16 +290,10 @@ class Ranker(Gathering):
     def predict(self, X: Any, qid: Any = None, group: Any = None, *, missing_as_zero: bool = False) -> Array:
         """One score per row in the order given, higher is better.
 
-        Parameters
-        ----------
-        X : array-like, scipy sparse, data frame or RankingData
-            Features; a RankingData brings its queries along, and so does a data frame with a column ``qid``.
-        qid, group : array-like, optional
-            Query id per row, or rows per query. They matter only if features are scaled within each query
-            (``query_scaling`` of :class:`AccuracySVM`, or of a background model); without them all rows are one query,
-            with a warning.
-        missing_as_zero : bool
-            Whether features that X lacks are 0; otherwise they are an error.
+        `X`: features; a RankingData brings its queries along, and so does a data frame with a column ``qid``. `qid`,
+        `group`: query id per row, or rows per query. They matter only if features are scaled within each query
+        (``query_scaling`` of :class:`AccuracySVM`, or of a background model); without them all rows are one query, with
+        a warning. `missing_as_zero`: whether features that X lacks are 0; otherwise they are an error.
         """
         model = self.model_
         if isinstance(X, RankingData) or missing_as_zero:
@@ -375,15 +324,9 @@ class Ranker(Gathering):
     def save(self, path: str | Path, *, measures: Mapping[str, float] | None = None, model: Any = None) -> None:
         """Write the model to one file, which :func:`rankwright.load_model` reads.
 
-        Parameters
-        ----------
-        path : path
-            By convention with the suffix ``.rkw``.
-        measures : mapping, optional
-            Values to keep with it, such as those on validation data.
-        model : model, optional
-            What to save instead of ``model_``: the same ranker over other features, as
-            :meth:`ThresholdBins.collapse <rankwright.ThresholdBins.collapse>` gives it.
+        `path`: by convention with the suffix ``.rkw``. `measures`: values to keep with it, such as those on validation
+        data. `model`: what to save instead of ``model_``: the same ranker over other features, as
+        :meth:`ThresholdBins.collapse <rankwright.ThresholdBins.collapse>` gives it.
         """
         from rankwright.models.saving import save_model  # here because it loads every kind of model
 
@@ -417,3 +360,76 @@ def _category(notice: Notice) -> type[Warning]:
 
     category: type[Warning] = ConvergenceWarning
     return category
+
+
+# Rankers that choose open settings by cross-validation, unless they are given validation data.
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class CrossValidated(Ranker):
+    """The choice; subclasses say what there is to choose from (``_choices``), and how to train for it (``_steps``)."""
+
+    _folds_together: ClassVar[bool] = True  # whether folds go from round to round together, or one after the other
+
+    cv: int | str | None = parameter(None, whole(2), one_of("auto"), NONE, set_by="--cv")
+
+    def _folds_to_choose_by(self, valid: RankingData | None) -> int | str | None:
+        """Number of cross-validation folds, or ``"auto"``; None without cross-validation."""
+        folds: int | str | None = getattr(self, "cv", None)
+        if valid is None:
+            return "auto" if folds is None and getattr(self, "C", None) == "auto" else folds
+        if folds is not None:
+            raise InputError("cv chooses by cross-validation, eval_set by validation data; expected one of the two")
+        return None
+
+    def _choose(
+        self, data: RankingData, weights: Weights, valid: RankingData | None
+    ) -> tuple[CrossValidation | None, tuple[Notice, ...]]:
+        n_folds = self._folds_to_choose_by(valid)
+        if n_folds is None:
+            return None, ()
+        seed = seed_of(getattr(self, "random_state", 0))
+        if weights.winning is None:
+            useful, together = self._useful(data) & data.has_order, None
+        else:
+            useful, together = weights.counted(data) > 0, pages_together(data, weights.pair)
+        folds = Folds.draw(data, n_folds, useful=useful, together=together, seed=seed)
+        if folds is None:
+            problem = "one query has an order to learn, and none can be held out for cross-validation"
+            return None, (Notice(Kind.NOT_CHOSEN, f"{problem}: {self._not_chosen()}"),)
+        result = crossed(self, data, weights, folds, self.measure_to_choose_by())
+        tell = getattr(getattr(self, "callback", None), "fold", None)
+        if tell is not None:  # what follows is the training on all data
+            tell(0, 0, (*(() if result.start is None else (result.start.setting,)), result.setting))
+        if not result.interrupted:
+            return result, ()
+        problem = f"cross-validation was interrupted; the choice is by {result.folds.words} and {len(result.settings)}"
+        return result, (Notice(Kind.INTERRUPTED, f"{problem} settings", {"folds": result.folds.n_held_out}),)
+
+    def _not_chosen(self) -> str:
+        """The setting to train for where nothing can be chosen."""
+        return "all rounds are kept"
+
+    def _choices(self, n_queries: int) -> Sequence[Any]:
+        """The settings to choose from by cross-validation, ascending."""
+        raise NotImplementedError
+
+    def _steps(self, task: Task) -> Steps:
+        """Training that goes from setting to setting; the validation data is what is held out."""
+        raise NotImplementedError
+
+    def _after_round(self, setting: Any, value: float, seconds: float) -> Any:
+        """Report a round that all folds have finished; True stops."""
+
+    def _start_to_cross(self, data: RankingData) -> Ranker | None:
+        """A ranker to cross-validate first: its models are where the folds start from."""
+        return None
+
+    def _for_fold(self, seed: int) -> Self:
+        """A copy for the training of one fold."""
+        ranker = copy.copy(self)
+        for name, value in (("random_state", seed), ("warm_start", False), ("cv", None)):
+            if hasattr(ranker, name):
+                setattr(ranker, name, value)
+        ranker.__dict__.pop("_initial_coef", None)  # a model to start from may have seen what is held out
+        return ranker

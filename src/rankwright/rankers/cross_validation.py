@@ -13,26 +13,221 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwright._types import Array
 from rankwright.data.dataset import RankingData
-from rankwright.data.parts import some_queries
-from rankwright.data.places import place_of
+from rankwright.data.order import query_chunks, rank_order
+from rankwright.data.places import place_of, selected
+from rankwright.data.subsets import Clicked, some_queries, stored
 from rankwright.errors import InputError
-from rankwright.measures import Measure, parse_goal
-from rankwright.rankers.folds import Folds, by_content, places_among
+from rankwright.evaluation.evaluate import mean_of
+from rankwright.measures import Measure, Rankings, parse_goal, parse_measure
 from rankwright.rankers.parameters import seed_of
-from rankwright.rankers.validation import query_values
-from rankwright.rankers.weights import Weights, weigh
+from rankwright.rankers.weights import Weights, click_weights, weigh
 
-__all__ = ["CrossValidation", "Steps", "Still", "cross_validate", "crossed"]
+__all__ = ["CrossValidation", "cross_validate"]
 
-Array = npt.NDArray[Any]
+# Folds of queries, drawn by content: they depend neither on the order of rows and queries nor on labels.
+
+
+FOLDS = 5
+"""Default number of folds."""
+ONE_FROM = 500
+"""Queries with an order to learn from which on only one of these folds is held out."""
+
+
+@dataclass(frozen=True, eq=False)
+class Folds:
+    """Queries that are held out together.
+
+    `of_query`: the fold in which each query is held out, from 0. -1 for queries that are in none, and always trained
+    on; -2 - k for those that are trained on in fold k alone. `n_folds`: folds that the queries were cut into. `own`:
+    parameters that the ranker has in each fold alone, such as a background that has not seen it.
+    """
+
+    of_query: Array
+    n_folds: int
+    own: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def n_held_out(self) -> int:
+        """Number of folds that are held out: all, or one."""
+        return int(self.of_query.max(initial=-1)) + 1
+
+    def trained_on(self, number: int) -> Array:
+        """The queries that a fold is trained on, as a mask."""
+        of_query = self.of_query
+        return (of_query != number) & ((of_query >= -1) | (of_query == -2 - number))
+
+    @property
+    def words(self) -> str:
+        """A description, such as ``5-fold cross-validation``."""
+        if self.n_held_out == self.n_folds:
+            return f"{self.n_folds}-fold cross-validation"
+        count = "one" if self.n_held_out == 1 else str(self.n_held_out)
+        return f"cross-validation with {count} of {self.n_folds} folds"
+
+    @classmethod
+    def draw(
+        cls,
+        data: RankingData,
+        n_folds: int | str = "auto",
+        *,
+        useful: Array | None = None,
+        together: Array | None = None,
+        seed: int = 0,
+    ) -> Folds | None:
+        """Draw folds, which depend neither on the order of rows and queries nor on labels; None if there is one query.
+
+        `data`: the queries. Those with something to learn from are spread evenly over the folds, and so are the others.
+        `n_folds`: folds; at most as many as there are queries to learn from. ``"auto"``: 5, of which only one is held
+        out where there are 500 or more such queries. `useful`: queries with something to learn from; default: those
+        with an order. `together`: a number per query, from 0: queries of the same number are in the same fold, and
+        count as one. `seed`: random seed.
+        """
+        useful = data.has_order if useful is None else useful
+        _, queries = by_content(data)
+        groups = queries if together is None else together[queries]
+        _, first, number = np.unique(groups, return_index=True, return_inverse=True)
+        group = np.empty(data.n_queries, np.int64)  # numbered by content: a group comes where its first query does
+        group[queries] = np.argsort(np.argsort(first))[number]
+        able = np.zeros(len(first), bool)
+        able[group[useful]] = True
+        n_useful = int(able.sum())
+        n_drawn = min(FOLDS if isinstance(n_folds, str) else int(n_folds), n_useful)
+        if n_drawn <= 1:
+            return None
+        rng = np.random.default_rng([seed, n_drawn])
+        drawn = np.concatenate([rng.permutation(np.flatnonzero(able)), rng.permutation(np.flatnonzero(~able))])
+        of_group = np.empty(len(first), np.int64)
+        of_group[drawn] = np.arange(len(first)) % n_drawn
+        if n_folds == "auto" and n_useful >= ONE_FROM:
+            of_group = np.where(of_group == 0, 0, -1)
+        return cls(of_group[group], n_drawn)
+
+
+def by_content(data: RankingData) -> tuple[Array, Array]:
+    """The documents of each query and the queries, in an order given by content alone.
+
+    That of the queries depends on labels only where all features of two queries are the same. Partition comes after
+    partition, each in the order of its own content.
+    """
+    place = place_of(data)
+    with place.made(ContentOrder) as actors:
+        orders = actors.ask("order")
+    docs, queries = np.empty(data.n_docs, np.int64), []
+    for share, (of_docs, of_queries) in zip(place.shares, orders, strict=True):
+        rows = place.rows_of(share)
+        docs[rows] = rows[of_docs]
+        queries.append(share.chosen[of_queries])
+    return docs, np.concatenate(queries)
+
+
+class ContentOrder:
+    """The order of some queries of a partition."""
+
+    def __init__(self, data: RankingData, threads: int, queries: Array) -> None:
+        self._data = selected(data, queries)
+
+    def order(self) -> tuple[Array, Array]:
+        """Documents and queries, as :func:`by_content` gives them."""
+        from rankwright.data.content_order import content_order
+
+        data = self._data
+        if not data.n_queries:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        X, starts = stored(data)
+        docs, queries = content_order(X, data.labels, data.indptr, starts=starts)
+        places = np.empty(data.n_queries)
+        places[queries] = np.arange(data.n_queries)
+        return docs, content_order(X, np.zeros(data.n_docs), data.indptr, places, starts=starts)[1]
+
+
+def places_among(docs: Array, queries: Array, data: RankingData) -> Array:
+    """Documents, query after query, as positions in the data of some queries (a mask) alone."""
+    rows = np.repeat(queries, data.sizes)
+    return (np.cumsum(rows) - 1)[docs[rows]]
+
+
+# The value of a measure on validation data or held-out queries, for choosing C, a round or an epoch.
+
+
+_AT_ONCE = 1 << 17  # documents that are ranked together
+
+
+def query_values(
+    data: RankingData, measure: str | Measure, docs: Array | None = None, winning: Array | None = None
+) -> Callable[[Array], Array]:
+    """A measure of every query as a function of the scores, in the data's own order.
+
+    As ``evaluate`` computes it, but faster: ideal orders and queries with relevant documents, which do not depend on
+    the scores, are computed once. With ``winning`` every click is taken as the only relevant document of its page, and
+    a page has the weighted mean over its clicks, 0 without any.
+
+    `data`: the labels and queries. `measure`: what to compute. `docs`: the documents, query after query, in the order
+    that decides between equal scores where there are no ids. `winning`: the factor of every document for its clicks,
+    see :class:`~rankwright.rankers.weights.Weights`.
+    """
+    resolved = parse_measure(measure).resolve("letor")
+    if docs is None or data.doc_ids is not None:  # in the order that ties keep
+        docs = rank_order(np.zeros(data.n_docs), data.indptr, data.doc_ids)
+    labels, indptr = data.labels[docs], data.indptr  # the functions below keep these, not the features
+    if winning is None:
+        return _values(resolved, docs, labels, indptr)
+    apart = Clicked.of(labels, indptr)
+    of_clicks = _values(resolved, docs[apart.rows], apart.labels, apart.indptr)
+    weights = (labels * winning[docs])[apart.clicks]
+    totals = np.bincount(apart.query, weights, data.n_queries)
+
+    def values(scores: Array) -> Array:
+        sums = np.bincount(apart.query, weights * of_clicks(scores), len(totals))
+        return np.divide(sums, totals, out=np.zeros(len(totals)), where=totals > 0)
+
+    return values
+
+
+def _values(resolved: Measure, docs: Array, labels: Array, indptr: Array) -> Callable[[Array], Array]:
+    """The measure of documents with these labels, query after query, some queries at a time."""
+    parts = []
+    for first, last in query_chunks(indptr, _AT_ONCE):
+        rows = slice(int(indptr[first]), int(indptr[last]))
+        parts.append(_some_values(resolved, docs[rows], labels[rows], indptr[first : last + 1] - rows.start))
+    return lambda scores: np.concatenate([values(scores) for values in parts]) if parts else np.empty(0)
+
+
+def _some_values(resolved: Measure, docs: Array, labels: Array, indptr: Array) -> Callable[[Array], Array]:
+    judged = Rankings(labels, indptr)
+    ideal = judged.ideal
+    without = ~resolved.has_relevant(judged)
+
+    def values(scores: Array) -> Array:
+        order = rank_order(scores[docs], indptr)
+        rankings = Rankings(labels[order], indptr, judged)
+        vars(rankings)["ideal"] = ideal  # the cached property finds it here
+        of_query = resolved.value(rankings)
+        of_query[without] = 0.0
+        return of_query
+
+    return values
+
+
+def validation_value(
+    data: RankingData, measure: str | Measure, winning: Array | None = None
+) -> Callable[[Array], float]:
+    """The mean of a measure as a function of the scores, in the data's own order; with ``winning`` over clicks."""
+    values = query_values(data, measure, winning=winning)
+    if winning is None:
+        return lambda scores: mean_of(values(scores))
+    weights = click_weights(data, winning)
+    total = math.fsum(weights)
+    return lambda scores: math.fsum(weights * values(scores)) / total if total else math.nan
+
+
 _ROUNDING = 1e-12  # of a mean
 
 
@@ -60,7 +255,6 @@ class Still:
         return place_of(self._held_out).scores(self._model)
 
     def model(self, number: int) -> Any:
-        """The model."""
         return self._model
 
     def close(self) -> None:

@@ -35,18 +35,10 @@ _LARGEST_WHOLE, _LARGEST = 1 << 53, 1e100
 class Rule:
     """Values that a parameter may have.
 
-    Attributes
-    ----------
-    expected : str
-        The values, in words.
-    accepts : callable
-        Whether a value, of any type, is one of them. It may raise an InputError that says more.
-    kind : type
-        What they are, as far as an option must know: ``bool``, ``int``, ``float``, a ``list`` of numbers, or ``str``.
-    names : tuple of str
-        The values, if they are some names.
-    least : int or None
-        The smallest value, if they are whole numbers.
+    `expected`: the values, in words. `accepts`: whether a value, of any type, is one of them. It may raise an
+    InputError that says more. `kind`: what they are, as far as an option must know: ``bool``, ``int``, ``float``, a
+    ``list`` of numbers, or ``str``. `names`: the values, if they are some names. `least`: the smallest value, if they
+    are whole numbers.
     """
 
     expected: str
@@ -64,26 +56,12 @@ LINEAR, TREES_AND_NETS, AUTO, DATA = "Linear methods", "Trees and nets", "Method
 class Option:
     """How `rankwright train` takes a parameter; its type follows from the rules.
 
-    Attributes
-    ----------
-    section : str
-        Where the help lists it.
-    help : str
-        What it is, for someone who has not read the documentation.
-    after : str
-        The parameter after which the section lists it; otherwise it comes before those that belong to the command.
-    default : str or None
-        What the help says of the default; None: the default of the field.
-    names : tuple of str
-        Its spellings; otherwise the name of the parameter with hyphens, with ``--no-`` if it turns something off.
-    metavar : str or None
-        What stands for the value.
-    choices : tuple of str
-        The words it takes, where they do not follow from the rules.
-    read : callable or None
-        What a text means, where that does not follow from the rules.
-    alone : bool
-        Whether ``--set`` does not take the parameter.
+    `section`: where the help lists it. `help`: what it is, for someone who has not read the documentation. `after`: the
+    parameter after which the section lists it; otherwise it comes before those that belong to the command. `default`:
+    what the help says of the default; None: the default of the field. `names`: its spellings; otherwise the name of the
+    parameter with hyphens, with ``--no-`` if it turns something off. `metavar`: what stands for the value. `choices`:
+    the words it takes, where they do not follow from the rules. `read`: what a text means, where that does not follow
+    from the rules. `alone`: whether ``--set`` does not take the parameter.
     """
 
     section: str
@@ -101,18 +79,9 @@ class Option:
 class Parameter:
     """The declaration of a parameter.
 
-    Attributes
-    ----------
-    default : object
-        Its default.
-    rules : tuple of Rule
-        The values it accepts; without rules, the estimator checks it itself.
-    option : Option or None
-        How `rankwright train` takes it.
-    set_by : str
-        An option of the command that sets it, for all methods.
-    instead : str
-        What to write instead, where experiments and ``--set`` do not take it.
+    `default`: its default. `rules`: the values it accepts; without rules, the estimator checks it itself. `option`: how
+    `rankwright train` takes it. `set_by`: an option of the command that sets it, for all methods. `instead`: what to
+    write instead, where experiments and ``--set`` do not take it.
     """
 
     default: Any
@@ -176,9 +145,9 @@ def check_parameters(estimator: Any) -> None:
     for field in dataclasses.fields(estimator):
         check_value(field.name, getattr(estimator, field.name), field.metadata["parameter"].rules)
     if getattr(estimator, "device", "cpu") == "cuda":
-        from rankwright.gpu.card import check_card
+        from rankwright.gpu.device import check_device
 
-        check_card()
+        check_device()
 
 
 def check_value(name: str, value: Any, rules: Sequence[Rule]) -> None:
@@ -279,14 +248,8 @@ def _feature(text: str) -> str:
 def places_of(features: Iterable[Any], names: Sequence[str], what: str) -> list[int]:
     """The numbers of features that a parameter gives by name or by number from 0.
 
-    Parameters
-    ----------
-    features : iterable
-        Of :data:`FEATURES` or :data:`DIRECTIONS`.
-    names : sequence of str
-        The features of the data.
-    what : str
-        The parameter, for messages.
+    `features`: of :data:`FEATURES` or :data:`DIRECTIONS`. `names`: the features of the data. `what`: the parameter, for
+    messages.
     """
     known = {name: at for at, name in enumerate(names)}
     found = []
@@ -326,3 +289,55 @@ def seed_of(random_state: Any) -> int:
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(np.iinfo(np.int32).max))
     return int(random_state)
+
+
+# Parameters as LightGBM and XGBoost call them, for hints in errors.
+
+
+_NAMES = {
+    "n_trees": "n_estimators num_iterations num_iteration num_boost_round num_round num_trees max_iter iterations",
+    "max_leaves": "num_leaves max_leaf_nodes max_leaf max_depth",
+    "learning_rate": "eta shrinkage_rate shrinkage",
+    "min_rows": "min_child_samples min_data_in_leaf min_samples_leaf min_child_weight min_sum_hessian_in_leaf",
+    "tree_rows": "subsample bagging_fraction",
+    "tree_features": "colsample_bytree feature_fraction",
+    "randomize_nodes": "colsample_bynode feature_fraction_bynode",
+    "max_bins": "max_bin",
+    "patience": "early_stopping_rounds early_stopping_round early_stopping n_iter_no_change",
+    "measure": "objective",
+    "eval_measure": "metric eval_metric eval_at",
+    "truncation": "lambdarank_truncation_level lambdarank_num_pair_per_sample",
+    "random_state": "seed random_seed data_random_seed",
+    "n_jobs": "num_threads nthread thread_count n_thread",
+    "categorical": "categorical_feature categorical_features cat_features enable_categorical",
+    "monotone": "monotone_constraints",
+    "callback": "callbacks verbose verbosity verbose_eval",
+    "background": "init_model xgb_model",
+    "sample_weight": "weight",
+    "eval_set": "valid_sets evals",
+}  # fmt: skip
+_OURS = {other: own for own, others in _NAMES.items() for other in others.split()}
+_MORE = {
+    "max_depth": " (trees grow best-first, their depth is not limited)",
+    "min_child_weight": " (a number of documents)",
+    "min_sum_hessian_in_leaf": " (a number of documents)",
+    "objective": " (the class is the method)",
+}
+
+
+def hint(name: str, known: Iterable[str], elsewhere: Iterable[str] = (), where: str = "") -> str:
+    """What a parameter of LightGBM or XGBoost is called here; empty if it has no counterpart among the known.
+
+    `name`: the parameter that was given. `known`: those that could be given there. `elsewhere`: those that could be
+    given at another place. `where`: that place, in words.
+
+    Examples
+    --------
+    >>> hint("num_leaves", ["n_trees", "max_leaves"])
+    'num_leaves of LightGBM and XGBoost is max_leaves here'
+    """
+    own = _OURS.get(name)
+    if own is None or own not in {*known, *elsewhere}:
+        return ""
+    place = "" if own in set(known) else f", {where}"
+    return f"{name} of LightGBM and XGBoost is {own} here{place}{_MORE.get(name, '')}"

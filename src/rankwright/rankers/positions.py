@@ -14,13 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwright._types import Array
 from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError
 from rankwright.rankers.facts import Kind, Notice
 
-Array = npt.NDArray[Any]
 MOST_WEIGHT = 100.0
 
 
@@ -28,14 +27,9 @@ MOST_WEIGHT = 100.0
 class Clicks:
     """The weights of clicks.
 
-    Attributes
-    ----------
-    training, validation : ndarray or None
-        A weight per row, in the caller's order of rows; None where labels are judgements.
-    pair : ndarray or None
-        A number per row of the training data, the same for rows of the same query and document.
-    notices : tuple of Notice
-        What the user should know of them.
+    `training`, `validation`: a weight per row, in the caller's order of rows; None where labels are judgements. `pair`:
+    a number per row of the training data, the same for rows of the same query and document. `notices`: what the user
+    should know of them.
     """
 
     training: Array | None = None
@@ -122,18 +116,9 @@ def inverse_propensities(
 ) -> tuple[Array | None, tuple[Notice, ...]]:
     """A weight for every row, or None without positions; and a notice if weights were cut.
 
-    Parameters
-    ----------
-    n_rows : int
-        Number of rows.
-    position : array-like of int or None
-        Position at which each row was shown, from 1.
-    propensities : Propensities, mapping or array-like
-        How likely a position is looked at: ``{position: propensity}``, or one for each position from 1.
-    name : str
-        What errors call the positions.
-    pair : ndarray of int, optional
-        Rows of the same number share the mean of their propensities.
+    `n_rows`: number of rows. `position`: position at which each row was shown, from 1. `propensities`: how likely a
+    position is looked at: ``{position: propensity}``, or one for each position from 1. `name`: what errors call the
+    positions. `pair`: rows of the same number share the mean of their propensities.
     """
     if position is None:
         if propensities is not None:

@@ -13,30 +13,21 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwright._types import Array
 from rankwright.data.dataset import RankingData
-from rankwright.data.parts import some_queries
+from rankwright.data.subsets import some_queries
 from rankwright.errors import InputError
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
 class Weights:
     """Weights in the data's own order, all above 0.
 
-    Attributes
-    ----------
-    queries : ndarray
-        One per query: its weight times the mean of its documents' weights.
-    documents : ndarray
-        One per document: its weight times that of its query.
-    winning : ndarray or None
-        Where labels are clicks: a factor per document for its clicks, with a mean of 1 over documents of labels above
-        0. None if labels are judgements.
-    pair : ndarray or None
-        With clicks: a number per document that is the same on all pages on which it was shown for the same query.
+    `queries`: one per query: its weight times the mean of its documents' weights. `documents`: one per document: its
+    weight times that of its query. `winning`: where labels are clicks: a factor per document for its clicks, with a
+    mean of 1 over documents of labels above 0. None if labels are judgements. `pair`: with clicks: a number per
+    document that is the same on all pages on which it was shown for the same query.
     """
 
     queries: Array
@@ -89,20 +80,10 @@ def weigh(
 ) -> tuple[RankingData, Weights]:
     """The data without documents of weight 0, and the weights of the rest.
 
-    Parameters
-    ----------
-    data : RankingData
-        The data.
-    sample_weight : array-like, optional
-        One weight per row, in the caller's order of rows.
-    query_weight : mapping or array-like, optional
-        One weight per query as ``{qid: weight}``, or per row, averaged.
-    queries : array-like, optional
-        One weight per query, in the data's order of queries.
-    winning : ndarray, optional
-        A factor per row for its clicks, in the caller's order of rows.
-    pair : ndarray, optional
-        A number per row, in the caller's order: the same for rows of the same query and document.
+    `data`: the data. `sample_weight`: one weight per row, in the caller's order of rows. `query_weight`: one weight per
+    query as ``{qid: weight}``, or per row, averaged. `queries`: one weight per query, in the data's order of queries.
+    `winning`: a factor per row for its clicks, in the caller's order of rows. `pair`: a number per row, in the caller's
+    order: the same for rows of the same query and document.
     """
     if not data.n_docs:
         raise InputError("the data has no documents; expected at least one")

@@ -9,15 +9,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwright._types import Array
 from rankwright.evaluation.comparison import Difference
 from rankwright.evaluation.significance import TESTS
 from rankwright.reports.rankings import limit_for, rankings_of
 from rankwright.reports.results import HEALTH_COLUMNS, ResultsFolder, RunRow, canonical
 from rankwright.reports.statistics import ComparisonProtocol, DataSummary, train_sizes, verdict
-
-Array = npt.NDArray[Any]
 
 _DIGITS = 6
 _TEXT = 400  # most characters of a query

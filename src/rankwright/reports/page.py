@@ -16,8 +16,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from rankwright.data.files import replace_file
 from rankwright.errors import InputError
+from rankwright.io.files import replace_file
 from rankwright.reports.figures import figures
 from rankwright.reports.glossary import about_differences, glossary, linked, word
 from rankwright.reports.results import ResultsFolder, read_results
@@ -51,14 +51,8 @@ def write_page(target: Path, text: str) -> Path:
 def document(heading: str, facts: Sequence[str], sections: Sequence[tuple[str, str, str]], drawn: Any) -> str:
     """The page: a heading, facts below it, and sections of a key, a name and HTML; empty ones are left out.
 
-    Parameters
-    ----------
-    heading, facts
-        Plain text.
-    sections : sequence of (str, str, str)
-        The sections. The words that they link to are explained in one more.
-    drawn : object
-        What the script draws, as plain lists and numbers.
+    `heading`, `facts`: plain text. `sections`: the sections. The words that they link to are explained in one more.
+    `drawn`: what the script draws, as plain lists and numbers.
     """
     words = glossary("".join(content for _, _, content in sections))
     shown = [section for section in (*sections, ("words", "Words", words)) if section[2]]

@@ -11,12 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwright._types import Array
 from rankwright.reports.results import ResultsFolder
 from rankwright.reports.statistics import DataSummary, train_sizes
 
-Array = npt.NDArray[Any]
 Ranked = Mapping[str, Sequence[tuple[str, float]]]
 _MAX_QUERIES = 200  # queries of one data set
 _HARDEST = 12  # of these, as many as the table of them shows
@@ -72,16 +71,9 @@ def embedded(
 ) -> dict[str, Any] | None:
     """The rankings as plain lists: for each query its place, documents, grades, ranks by system, and split.
 
-    Parameters
-    ----------
-    systems : sequence of (str, int, int)
-        Label, place of the method, and 0 if its values are those before, of two results folders.
-    shown : mapping
-        By place of a query, the split and the ranking by label.
-    kept : sequence of int
-        Places of the queries to keep.
-    total : int
-        Queries of the data set.
+    `systems`: label, place of the method, and 0 if its values are those before, of two results folders. `shown`: by
+    place of a query, the split and the ranking by label. `kept`: places of the queries to keep. `total`: queries of the
+    data set.
     """
     if not shown:
         return None

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from rankwright.errors import InputError, shown
-from rankwright.io.json import parse_json
+from rankwright.io.tables import parse_json
 from rankwright.measures import parse_measure
 
 MANIFEST = "manifest.json"
@@ -151,10 +151,7 @@ class ResultsFolder:
 def read_results(folder: str | Path) -> ResultsFolder:
     """Read a results folder.
 
-    Raises
-    ------
-    InputError
-        If the folder, ``per_query.csv`` or one of its columns is missing, or a file is malformed.
+    Raises `InputError`: if the folder, ``per_query.csv`` or one of its columns is missing, or a file is malformed.
     """
     folder = Path(folder)
     check_folder(folder)
@@ -289,14 +286,7 @@ def read_health(folder: str | Path) -> tuple[Health, ...]:
 def read_rows(path: Path, needed: Sequence[str], *, optional: bool = False) -> Iterator[dict[str, Any]]:
     """The rows of a table by column name, numbers and JSON objects parsed.
 
-    Parameters
-    ----------
-    path : Path
-        The CSV file.
-    needed : sequence of str
-        Columns that must be there.
-    optional : bool
-        Whether the file may be missing.
+    `path`: the CSV file. `needed`: columns that must be there. `optional`: whether the file may be missing.
     """
     if optional and not path.is_file():
         return

@@ -14,15 +14,14 @@ from functools import partial
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwright._types import Array
 from rankwright.evaluation.comparison import Comparison, Difference, compare
 from rankwright.evaluation.evaluate import Evaluation, mean_of
 from rankwright.evaluation.significance import CORRECTIONS, TESTS
 from rankwright.measures import Measure
 from rankwright.reports.results import ResultsFolder, Score, canonical
 
-Array = npt.NDArray[Any]
 ALPHA = 0.05
 _GROWN = 1.5  # training sets whose sizes differ by a smaller factor count as one size
 _SAME = 1.1  # sizes within this factor are the same size
@@ -46,20 +45,10 @@ class ComparisonProtocol:
 class DataSummary:
     """One data set: the values of every method, measure and query, and the comparisons by measure.
 
-    Attributes
-    ----------
-    name : str
-        Name of the data set.
-    methods, measures, query_ids : tuple of str
-        The three axes of ``values``.
-    values : ndarray of shape (methods, measures, queries)
-        Means over splits; nan if there is no value.
-    comparisons : dict of str to Comparison
-        By measure, if the baseline and another method have queries in common.
-    splits : int
-        Number of splits behind the values.
-    train_size : int or None
-        Training queries of these splits, if other splits have fewer.
+    `name`: name of the data set. `methods`, `measures`, `query_ids`: the three axes of ``values``. `values` (shape
+    (methods, measures, queries)): means over splits; nan if there is no value. `comparisons`: by measure, if the
+    baseline and another method have queries in common. `splits`: number of splits behind the values. `train_size`:
+    training queries of these splits, if other splits have fewer.
     """
 
     name: str
@@ -138,14 +127,8 @@ def summaries(
 ) -> list[DataSummary]:
     """One summary per data set, in file order.
 
-    Parameters
-    ----------
-    results, protocol
-        The values, and how methods are compared.
-    progress : callable, optional
-        Called with the number of comparisons done and the total.
-    compared : bool
-        Whether methods are compared with the baseline.
+    `results`, `protocol`: the values, and how methods are compared. `progress`: called with the number of comparisons
+    done and the total. `compared`: whether methods are compared with the baseline.
     """
     by_data: dict[str, list[Score]] = defaultdict(list)
     for score in results.scores:

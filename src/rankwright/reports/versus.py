@@ -14,22 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwright._types import Array
 from rankwright.errors import InputError
 from rankwright.evaluation.comparison import Difference, difference_of
 from rankwright.evaluation.significance import TESTS, bootstrap_intervals, corrected, p_value
 from rankwright.reports.figures import difference_row, embedded_values, query_rows
 from rankwright.reports.glossary import linked, word
-from rankwright.reports.page import (
-    check_target,
-    chosen_tables,
-    document,
-    figure,
-    how_decided,
-    side_by_side,
-    write_page,
-)
+from rankwright.reports.page import check_target, chosen_tables, document, figure, how_decided, side_by_side, write_page
 from rankwright.reports.rankings import by_spread, embedded, limit_for, shown_rankings
 from rankwright.reports.results import ResultsFolder, canonical, check_folder, read_results
 from rankwright.reports.sentences import counted, signed
@@ -37,7 +29,6 @@ from rankwright.reports.statistics import ALPHA, ComparisonProtocol, DataSummary
 from rankwright.reports.tables import changes_table, versus_table
 from rankwright.reports.verdict import figures_of
 
-Array = npt.NDArray[Any]
 _COMPARED = ("seed", "protocol", "baseline", "tests", "correction", "versions")
 _FACTS = ("kind", "queries", "documents", "features", "train_queries", "valid_queries", "content")
 
@@ -46,20 +37,10 @@ _FACTS = ("kind", "queries", "documents", "features", "train_queries", "valid_qu
 class Both:
     """One data set in two folders.
 
-    Attributes
-    ----------
-    name : str
-        Name of the data set.
-    methods, measures, query_ids : tuple of str
-        What both folders have.
-    before, after : ndarray of shape (methods, measures, queries)
-        The values; nan if there is none.
-    differences : dict of str to list of Difference
-        By measure, a row per method: after minus before.
-    only_before, only_after : int
-        Queries that one of the folders lacks.
-    summaries : tuple of DataSummary
-        The data set in either folder.
+    `name`: name of the data set. `methods`, `measures`, `query_ids`: what both folders have. `before`, `after` (shape
+    (methods, measures, queries)): the values; nan if there is none. `differences`: by measure, a row per method: after
+    minus before. `only_before`, `only_after`: queries that one of the folders lacks. `summaries`: the data set in
+    either folder.
     """
 
     name: str
@@ -78,22 +59,10 @@ class Both:
 class Versus:
     """Two results folders.
 
-    Attributes
-    ----------
-    labels : tuple of str
-        What the folders are called.
-    results : tuple of ResultsFolder
-        Their content.
-    protocol : ComparisonProtocol
-        The tests, which are those of the second folder; methods and measures of both.
-    data : list of Both
-        The data sets that both have.
-    only : list of str
-        What one of them lacks, in sentences.
-    changed : list of (str, str, str)
-        What differs in what was run: name, before, after.
-    warnings : list of str
-        Why values may not be comparable.
+    `labels`: what the folders are called. `results`: their content. `protocol`: the tests, which are those of the
+    second folder; methods and measures of both. `data`: the data sets that both have. `only`: what one of them lacks,
+    in sentences. `changed`: what differs in what was run: name, before, after. `warnings`: why values may not be
+    comparable.
     """
 
     labels: tuple[str, str]
@@ -110,10 +79,8 @@ def compare_folders(
 ) -> Versus:
     """Compare two results folders.
 
-    Raises
-    ------
-    InputError
-        If a folder cannot be read, is given twice, or shares no method, measure and query with the other.
+    Raises `InputError`: if a folder cannot be read, is given twice, or shares no method, measure and query with the
+    other.
     """
     labels = _labels(Path(before), Path(after))
     results = read_results(before), read_results(after)

@@ -24,17 +24,9 @@ def make_app(
 ) -> Starlette:
     """The service as an ASGI application.
 
-    Parameters
-    ----------
-    service : Service
-        What is served.
-    limits : Limits, optional
-        Sizes and times.
-    notify : callable, optional
-        Called with a mapping for each request, for the log.
-    hosts : sequence of str, optional
-        Names that requests may use for this machine; None for any. On a loopback address this keeps pages of other
-        sites from reading answers through a name of their own that leads here.
+    `service`: what is served. `limits`: sizes and times. `notify`: called with a mapping for each request, for the log.
+    `hosts`: names that requests may use for this machine; None for any. On a loopback address this keeps pages of other
+    sites from reading answers through a name of their own that leads here.
     """
     return _Http(service, limits or Limits(), notify or (lambda event: None), hosts).app()
 

@@ -70,14 +70,8 @@ def _is_loopback(host: str) -> bool:
 class Http:
     """The base of an application: a subclass adds its handlers.
 
-    Parameters
-    ----------
-    limits : Limits
-        Sizes and times.
-    notify : callable
-        Called with a mapping for each request, for the log.
-    hosts : sequence of str or None
-        Names that requests may use for this machine; None for any.
+    `limits`: sizes and times. `notify`: called with a mapping for each request, for the log. `hosts`: names that
+    requests may use for this machine; None for any.
     """
 
     known = ""

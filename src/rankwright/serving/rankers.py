@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwright._types import Array
 from rankwright.data.categories import NO_CATEGORY, category_numbers
-from rankwright.data.dataset import RankingData
-from rankwright.data.matching import MissingFeaturesError
+from rankwright.data.dataset import MissingFeaturesError, RankingData
 from rankwright.errors import InputError, shown
+from rankwright.models.explain import Term, explained_terms
 from rankwright.models.saving import SavedModel
-from rankwright.models.terms import Term, explained_terms
 from rankwright.serving.feature_labels import plain_words
 from rankwright.serving.requests import RankRequest, RequestError, number
 from rankwright.text.index.index import Index
@@ -26,7 +25,6 @@ from rankwright.text.search.functions import parse_function
 from rankwright.text.search.learned import LearnedSearch
 from rankwright.text.search.scorer import Scorer, default_analyzer
 
-Array = npt.NDArray[Any]
 _MAX_VALUES = 1 << 22
 _NAMED = 5
 _LENGTH = "length of the document"
@@ -37,18 +35,9 @@ _WORD = re.compile(r"[^\W_]+")
 class Explanation:
     """Why a document is where it is.
 
-    Attributes
-    ----------
-    ranks, scores : tuple
-        Of A and, if there is one, of B.
-    n_documents : int
-        Documents that were ranked.
-    difference : float
-        The score of A less that of B, or less the mean score; the contributions sum to it.
-    terms : list of Term
-        The largest contribution first.
-    words : mapping of str to str
-        Their features in plain words.
+    `ranks`, `scores`: of A and, if there is one, of B. `n_documents`: documents that were ranked. `difference`: the
+    score of A less that of B, or less the mean score; the contributions sum to it. `terms`: the largest contribution
+    first. `words`: their features in plain words.
     """
 
     ranks: tuple[int, ...]
@@ -89,14 +78,8 @@ class ServedRanker(Protocol):
 class FunctionRanker:
     """A retrieval function over an index.
 
-    Parameters
-    ----------
-    index : Index
-        Where the documents are.
-    function : str
-        Such as ``"bm25"`` or ``"bm25(k1=0.9)"``.
-    analyzer : str, optional
-        One of the index; see :func:`~rankwright.text.search.scorer.default_analyzer`.
+    `index`: where the documents are. `function`: such as ``"bm25"`` or ``"bm25(k1=0.9)"``. `analyzer`: one of the
+    index; see :func:`~rankwright.text.search.scorer.default_analyzer`.
     """
 
     can_search = True
@@ -152,18 +135,9 @@ class FunctionRanker:
 class ModelRanker:
     """A model; with an index whose documents have its features, it can search.
 
-    Parameters
-    ----------
-    name : str
-        The name that requests use.
-    saved : SavedModel
-        The model.
-    index : Index or None
-        Where the documents are.
-    file : mapping
-        Facts of the model file, for ``/version``.
-    missing_as_zero : bool
-        Whether features of the model that the index cannot give are 0; otherwise they are an error.
+    `name`: the name that requests use. `saved`: the model. `index`: where the documents are. `file`: facts of the model
+    file, for ``/version``. `missing_as_zero`: whether features of the model that the index cannot give are 0; otherwise
+    they are an error.
     """
 
     def __init__(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rankwright.errors import shown
-from rankwright.io.json import is_shallow
+from rankwright.io.tables import is_shallow
 
 _LONGEST_ID = 512
 _LONGEST_NAME = 200
@@ -32,22 +32,9 @@ class RequestError(Exception):
 class Limits:
     """How large a request may be, and how long it may take.
 
-    Attributes
-    ----------
-    body : int
-        Bytes of a body.
-    documents : int
-        Documents of a request to ``/rank``.
-    k : int
-        Results of a search.
-    query : int
-        Characters of a query.
-    seconds : float
-        Time for a request, waiting included.
-    threads : int
-        Requests computed at a time.
-    waiting : int
-        Requests that may wait for a thread; further ones are turned away.
+    `body`: bytes of a body. `documents`: documents of a request to ``/rank``. `k`: results of a search. `query`:
+    characters of a query. `seconds`: time for a request, waiting included. `threads`: requests computed at a time.
+    `waiting`: requests that may wait for a thread; further ones are turned away.
     """
 
     body: int = 8 << 20
@@ -102,20 +89,9 @@ class ExplainRequest:
 class RankRequest:
     """``POST /rank``: either features of documents, or a query and ids of documents in the index.
 
-    Attributes
-    ----------
-    ranker : str or None
-        Name of the ranker.
-    names : list of str or None
-        Names of the columns of ``rows``, if they are lists.
-    rows : list or None
-        One mapping or one list of values per document.
-    ids : list of str or None
-        Ids of the documents.
-    query : str or None
-        The query, if the documents are in the index.
-    missing_as_zero : bool
-        Whether features that no document has are 0; otherwise they are an error.
+    `ranker`: name of the ranker. `names`: names of the columns of ``rows``, if they are lists. `rows`: one mapping or
+    one list of values per document. `ids`: ids of the documents. `query`: the query, if the documents are in the index.
+    `missing_as_zero`: whether features that no document has are 0; otherwise they are an error.
     """
 
     ranker: str | None

@@ -81,20 +81,10 @@ def serve(
 ) -> None:
     """Serve until SIGINT or SIGTERM.
 
-    Parameters
-    ----------
-    app, service
-        The application and what it serves; without a service, SIGHUP is not for us.
-    bound : socket
-        See :func:`bind`.
-    notify : callable
-        The log.
-    ready : callable
-        Called with the address once requests are taken.
-    seconds : float
-        How long requests under way have to finish at the end.
-    stop : threading.Event, optional
-        Set to end the service from another thread, where there are no signals.
+    `app`, `service`: the application and what it serves; without a service, SIGHUP is not for us. `bound`: see
+    :func:`bind`. `notify`: the log. `ready`: called with the address once requests are taken. `seconds`: how long
+    requests under way have to finish at the end. `stop`: set to end the service from another thread, where there are no
+    signals.
     """
     config = uvicorn.Config(
         app,

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import rankwright
-from rankwright.data.matching import MissingFeaturesError
+from rankwright.data.dataset import MissingFeaturesError
 from rankwright.errors import InputError, shown
 from rankwright.models.saving import load_model
 from rankwright.serving.rankers import FunctionRanker, ModelRanker, ServedRanker
@@ -40,18 +40,9 @@ _WORDS = 1 << 15  # words whose terms are remembered
 class State:
     """What requests are answered with; replaced as a whole.
 
-    Attributes
-    ----------
-    index : Index or None
-        The documents.
-    view : View or None
-        The view that finds words to mark in snippets.
-    rankers : mapping of str to ServedRanker
-        The rankers by name, in the order in which they were given.
-    analyze : callable
-        Maps a word to its terms, as the view does; it remembers words.
-    problems : mapping of str to str
-        Files on disk that could not be loaded; what was loaded before stays in use.
+    `index`: the documents. `view`: the view that finds words to mark in snippets. `rankers`: the rankers by name, in
+    the order in which they were given. `analyze`: maps a word to its terms, as the view does; it remembers words.
+    `problems`: files on disk that could not be loaded; what was loaded before stays in use.
     """
 
     index: Index | None
@@ -64,20 +55,10 @@ class State:
 class Service:
     """An index, models and retrieval functions, kept up to date with their files.
 
-    Parameters
-    ----------
-    index : path, optional
-        An index; without it only features can be ranked.
-    models : sequence of paths
-        Model files; a model is named by the stem of its file.
-    functions : sequence of str
-        Retrieval functions, named as they are written.
-    analyzer : str, optional
-        Analyser of the retrieval functions and snippets.
-    missing_as_zero : bool
-        Whether features of a model that the index cannot give are 0; otherwise they are an error.
-    notify : callable, optional
-        Called with a mapping for each event: a model was loaded, a file is broken.
+    `index`: an index; without it only features can be ranked. `models`: model files; a model is named by the stem of
+    its file. `functions`: retrieval functions, named as they are written. `analyzer`: analyser of the retrieval
+    functions and snippets. `missing_as_zero`: whether features of a model that the index cannot give are 0; otherwise
+    they are an error. `notify`: called with a mapping for each event: a model was loaded, a file is broken.
     """
 
     def __init__(

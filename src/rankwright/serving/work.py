@@ -28,10 +28,7 @@ class Unavailable(RequestError):
 class Work:
     """Threads that compute answers.
 
-    Parameters
-    ----------
-    limits : Limits
-        How many threads, how many jobs may wait, and for how long.
+    `limits`: how many threads, how many jobs may wait, and for how long.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -43,10 +40,7 @@ class Work:
     async def run(self, call: Callable[[], Result]) -> Result:
         """The result of a function, called in a thread.
 
-        Raises
-        ------
-        Unavailable
-            If too many requests wait already, or time is up.
+        Raises `Unavailable`: if too many requests wait already, or time is up.
         """
         loop, seconds = asyncio.get_running_loop(), self._limits.seconds
         deadline = loop.time() + seconds

@@ -18,22 +18,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
+from rankwright._types import Array
 from rankwright.data.dataset import RankingData
-from rankwright.data.figures import look, new_figure, write_figure
+from rankwright.data.display import look, new_figure, write_figure
 from rankwright.errors import InputError
 from rankwright.evaluation.evaluate import Evaluation, evaluate
 from rankwright.evaluation.render import FORMATS, TextTable, csv_text, draw, figure, plain
+from rankwright.maxmargin.cost import DEFAULT_GRID
+from rankwright.maxmargin.ranking_svm import RankingSVM
+from rankwright.maxmargin.structured_svm import StructuredSVM
 from rankwright.measures import Measure, parse_measure
 from rankwright.models.products import FASTMATH, add_rows, kernel_form, row_scores
-from rankwright.rankers.cost import DEFAULT_GRID
-from rankwright.rankers.max_margin import StructuredSVM
-from rankwright.rankers.ranking_svm import RankingSVM
 from rankwright.training.train import TRAINING, VALIDATION, about
 
-Array = npt.NDArray[Any]
+__all__ = ["TrainingHealth", "training_health"]
+
 LOSSES = ("map", "ndcg@10", "mrr@10", "auc", "pairs")
 _REPEATS = 3  # of short fits and of the products; the fastest counts
 _SHORT = 0.1  # seconds
@@ -328,33 +329,14 @@ def _products(X: Any, indptr: Any, weights: Any, coef: Any, scores: Any, plane: 
 class FitHealth:
     """One fit, of a loss and a C.
 
-    Attributes
-    ----------
-    loss : str
-        The loss trained for.
-    C : float
-        Weight of the losses.
-    slack, slack_at_zero : float
-        Mean hinge over the training queries, at the weights found and at weights of 0.
-    objective : float
-        ½‖w‖² + C · slack.
-    norm : float
-        ‖w‖ of the problem solved, which has standardised features unless standardising is off.
-    passes : int
-        Passes over the data.
-    gap : float
-        How far the objective may be above the optimum, relative to it.
-    seconds : float
-        Total time of the fit.
-    seconds_oracle, seconds_products, seconds_planes, seconds_rest : float
-        How the seconds split: most violated rankings, products with the features, the small problem over planes (the
-        papers' QP), and preparation.
-    own_measure : str
-        The measure of the loss; nDCG@10 for pairs.
-    own_training, own_validation : float
-        Its mean on training and validation data; NaN without validation data.
-    measures : tuple of (str, float)
-        The measures asked for, as ``("training AP", 0.45)``.
+    `loss`: the loss trained for. `C`: weight of the losses. `slack`, `slack_at_zero`: mean hinge over the training
+    queries, at the weights found and at weights of 0. `objective`: ½‖w‖² + C · slack. `norm`: ‖w‖ of the problem
+    solved, which has standardised features unless standardising is off. `passes`: passes over the data. `gap`: how far
+    the objective may be above the optimum, relative to it. `seconds`: total time of the fit. `seconds_oracle`,
+    `seconds_products`, `seconds_planes`, `seconds_rest`: how the seconds split: most violated rankings, products with
+    the features, the small problem over planes (the papers' QP), and preparation. `own_measure`: the measure of the
+    loss; nDCG@10 for pairs. `own_training`, `own_validation`: its mean on training and validation data; NaN without
+    validation data. `measures`: the measures asked for, as ``("training AP", 0.45)``.
     """
 
     loss: str

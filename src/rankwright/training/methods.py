@@ -36,16 +36,9 @@ BINS = Parameter(
 class Method:
     """A method that can be trained.
 
-    Attributes
-    ----------
-    name : str
-        Without a cutoff.
-    module, kind : str
-        Where its estimator is, and what that is called.
-    presets : dict
-        The parameters that make the estimator this method.
-    without : tuple of str
-        Parameters of the estimator that mean nothing to this method.
+    `name`: without a cutoff. `module`, `kind`: where its estimator is, and what that is called. `presets`: the
+    parameters that make the estimator this method. `without`: parameters of the estimator that mean nothing to this
+    method.
     """
 
     name: str
@@ -68,7 +61,7 @@ class Method:
     @property
     def estimator(self) -> type:
         """The class of its estimator."""
-        found: type = getattr(importlib.import_module(f"rankwright.rankers.{self.module}"), self.kind)
+        found: type = getattr(importlib.import_module("rankwright"), self.kind)
         return found
 
     def defaults(self) -> dict[str, Any]:

@@ -17,20 +17,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwright._types import Array
 from rankwright.data import sparse
-from rankwright.data.blocks import query_of_row
 from rankwright.data.dataset import RankingData
-from rankwright.data.figures import drawn, look, new_figure, shown, write_figure
+from rankwright.data.display import drawn, look, new_figure, shown, write_figure
+from rankwright.data.order import query_of_row
 from rankwright.data.pairs import PairSummary, pair_summary
 from rankwright.errors import InputError
 from rankwright.evaluation.render import FORMATS, TextTable, csv_text, draw, figure, plain
-from rankwright.rankers.pair_weights import rank_pair_weights
-from rankwright.rankers.ranking_svm import RankingSVM
+from rankwright.maxmargin.losses import rank_pair_weights
+from rankwright.maxmargin.ranking_svm import RankingSVM
 from rankwright.training.train import TRAINING, about
 
-Array = npt.NDArray[Any]
+__all__ = ["PairModels", "pair_models"]
+
 _MOST_QUERIES = 200  # trained on alone
 _GROUPS = 4  # of queries, by number of pairs
 _HEADER = ("model of", "pairs", "share", "agreement with RSVM", "with RSVM-IR")
@@ -43,16 +44,9 @@ _ALL, _IR = "all pairs (RSVM)", "RSVM-IR"
 class PartModel:
     """A Ranking SVM of some of the pairs alone, and how well it agrees with those of all pairs.
 
-    Attributes
-    ----------
-    part : str
-        The pairs: ``labels 2 over 1``, ``query 12``; for a group of queries, figures are means of their models'.
-    pairs : float
-        Number of these pairs.
-    share : float
-        Their share of all pairs.
-    rsvm, rsvm_ir : float
-        Correlation of the scores, within queries, with those of Ranking SVM and of Ranking SVM for IR.
+    `part`: the pairs: ``labels 2 over 1``, ``query 12``; for a group of queries, figures are means of their models'.
+    `pairs`: number of these pairs. `share`: their share of all pairs. `rsvm`, `rsvm_ir`: correlation of the scores,
+    within queries, with those of Ranking SVM and of Ranking SVM for IR.
     """
 
     part: str
@@ -274,20 +268,11 @@ def _table(found: PairModels) -> TextTable:
 class Plane:
     """Two queries in a plane, and the directions in which models trained there raise the score.
 
-    Attributes
-    ----------
-    queries : tuple
-        Ids of the two queries.
-    points : ndarray of shape (documents, 2)
-        First and second principal component of both queries' documents: features centred within the query, then
-        standardised.
-    labels, query : ndarray
-        Label of each document, and which of the two queries it belongs to.
-    explained : float
-        Share of the variance in the plane.
-    by_labels, by_query : dict
-        Unit vectors: of Ranking SVM on all pairs, of RSVM-IR, and of Ranking SVM on the pairs of two labels, or of one
-        query, alone, where there are such pairs.
+    `queries`: ids of the two queries. `points` (shape (documents, 2)): first and second principal component of both
+    queries' documents: features centred within the query, then standardised. `labels`, `query`: label of each document,
+    and which of the two queries it belongs to. `explained`: share of the variance in the plane. `by_labels`,
+    `by_query`: unit vectors: of Ranking SVM on all pairs, of RSVM-IR, and of Ranking SVM on the pairs of two labels, or
+    of one query, alone, where there are such pairs.
     """
 
     queries: tuple[Any, Any]

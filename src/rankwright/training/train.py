@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwright._types import Array
 from rankwright.data.dataset import RankingData
 from rankwright.data.display import Displayed, Tabled, cell
 from rankwright.errors import InputError
@@ -26,31 +26,18 @@ from rankwright.evaluation.evaluate import Evaluation, evaluate
 from rankwright.measures import Measure, parse_goal
 from rankwright.models.binned import BinnedModel
 from rankwright.models.linear import LinearModel
+from rankwright.rankers.cross_validation import validation_value
 from rankwright.rankers.facts import Fitted, Kind, Notice, shared_notices
-from rankwright.rankers.other_names import hint
-from rankwright.rankers.parameters import check_value
+from rankwright.rankers.parameters import check_value, hint
 from rankwright.rankers.positions import JUDGED, Clicks
-from rankwright.rankers.validation import validation_value
 from rankwright.training.methods import BINS, Method, parse_method
 
 if TYPE_CHECKING:
-    from rankwright.rankers.bins import ThresholdBins
-    from rankwright.rankers.cross_validation import CrossValidation
-    from rankwright.rankers.folds import Folds
+    from rankwright.maxmargin.bins import ThresholdBins
+    from rankwright.rankers.cross_validation import CrossValidation, Folds
 
-__all__ = [
-    "STARTING_MODEL",
-    "TRAINING",
-    "VALIDATION",
-    "Plan",
-    "Trained",
-    "about",
-    "held_out",
-    "plan",
-    "train",
-]
+__all__ = ["Trained", "train"]
 
-Array = npt.NDArray[Any]
 TRAINING, VALIDATION, STARTING_MODEL = "training data", "validation data", "starting model"
 _FROM_0_TO_1 = ("minmax", "percentile")  # scalings whose values are
 
@@ -135,16 +122,8 @@ class Trained(Displayed):
 class Plan:
     """What to train; everything in it is checked.
 
-    Attributes
-    ----------
-    method : Method
-        By name.
-    ranker : Ranker
-        The estimator, not fitted.
-    measure : Measure
-        What is chosen by on validation data, and reported.
-    bins : int or None
-        Threshold bins per feature.
+    `method`: by name. `ranker`: the estimator, not fitted. `measure`: what is chosen by on validation data, and
+    reported. `bins`: threshold bins per feature.
     """
 
     method: Method
@@ -172,18 +151,9 @@ class Plan:
     ) -> Trained:
         """Train.
 
-        Parameters
-        ----------
-        data, valid : RankingData
-            To train on, and to choose by.
-        choice : CrossValidation, optional
-            What :meth:`cross_validate` found, to be trained for.
-        start : SavedModel or LinearModel, optional
-            A linear model of the same features to continue from.
-        callback : callable, optional
-            Called after every pass or round; methods without any ignore it.
-        clicks : Clicks
-            The weights of clicks, where labels are.
+        `data`, `valid`: to train on, and to choose by. `choice`: what :meth:`cross_validate` found, to be trained for.
+        `start`: a linear model of the same features to continue from. `callback`: called after every pass or round;
+        methods without any ignore it. `clicks`: the weights of clicks, where labels are.
         """
         with about(TRAINING):
             self.measure.resolve("letor").check_labels(data.labels)
@@ -235,21 +205,11 @@ def plan(
 ) -> Plan:
     """Decide what to train, and check it.
 
-    Parameters
-    ----------
-    method : str or Method
-        Such as ``"svm-map"`` or ``"lambdamart"``.
-    settings : mapping, optional
-        Parameters of the method by name, see :meth:`Method.defaults`.
-    measure : str or Measure, optional
-        What to choose by on validation data, and to report; by default what the estimator chooses by.
-    validated : bool
-        Whether there is validation data: C is then chosen on it, unless C or λ is among the settings; and so it is by
-        cross-validation where ``cv`` is.
-    random_state : int
-        Random seed, for methods that draw anything.
-    n_jobs : int, optional
-        Number of threads, -1 for all cores; the model does not depend on it.
+    `method`: such as ``"svm-map"`` or ``"lambdamart"``. `settings`: parameters of the method by name, see
+    :meth:`Method.defaults`. `measure`: what to choose by on validation data, and to report; by default what the
+    estimator chooses by. `validated`: whether there is validation data: C is then chosen on it, unless C or λ is among
+    the settings; and so it is by cross-validation where ``cv`` is. `random_state`: random seed, for methods that draw
+    anything. `n_jobs`: number of threads, -1 for all cores; the model does not depend on it.
     """
     if isinstance(method, str):
         method = parse_method(method)
@@ -351,7 +311,7 @@ def _binned(
     spaced between 0 and 1 (SIGIR'07).
     """
     from rankwright.data.scaling import QueryScaler
-    from rankwright.rankers.bins import ThresholdBins
+    from rankwright.maxmargin.bins import ThresholdBins
 
     scaling = getattr(ranker, "query_scaling", None)
     if scaling is not None:

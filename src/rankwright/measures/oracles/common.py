@@ -9,8 +9,6 @@ from numba import njit, types
 
 from rankwright.caching import INNER
 
-__all__ = ["BINS", "ORACLE", "OTHER", "SORT", "WORK", "good_and_bad", "sort_descending"]
-
 _VECTOR = types.Array(types.float64, 1, "C")
 _FROZEN = types.Array(types.float64, 1, "C", readonly=True)
 _PLACES = types.Array(types.int64, 1, "C")

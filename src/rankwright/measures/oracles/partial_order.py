@@ -18,8 +18,6 @@ from numba import njit
 from rankwright.caching import INNER
 from rankwright.measures.oracles.common import good_and_bad
 
-__all__ = ["auc", "average_precision", "ndcg", "ndcg_at"]
-
 
 @njit(**INNER)
 def _turn_round(above: Any, counts: Any) -> None:

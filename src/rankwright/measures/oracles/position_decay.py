@@ -17,15 +17,12 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
+from rankwright._types import Array
 from rankwright.caching import INNER
 from rankwright.measures.oracles.position_windows import MOST_GRADES, states_per_rank
 
-__all__ = ["dorm", "is_cheap"]
-
-Array = npt.NDArray[Any]
 _MOST_CELLS = 1 << 20  # of a table: 9 MB
 _CELLS_PER_STATE = 4  # above about this many per state of the windows, the windows are faster
 

@@ -21,14 +21,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
+from rankwright._types import Array
 from rankwright.caching import INNER
-
-__all__ = ["MOST_GRADES", "assignment", "best_path", "by_windows", "states_per_rank"]
-
-Array = npt.NDArray[Any]
 
 MOST_GRADES = 40
 """With more, SciPy's assignment is asked: time grows with more than the square of the grades."""

@@ -16,8 +16,6 @@ from numba import njit
 
 from rankwright.measures.oracles.common import good_and_bad
 
-__all__ = ["reciprocal_rank", "reciprocal_rank_of_pairs"]
-
 
 @njit(cache=True)
 def reciprocal_rank(scores: Any, labels: Any, order: Any, parameters: Any, coef: Any, work: Any) -> float:

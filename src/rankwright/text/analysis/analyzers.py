@@ -17,13 +17,11 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwright._types import Array
 from rankwright.errors import InputError
 
 __all__ = ["Analyzer"]
-
-Array = npt.NDArray[Any]
 
 BUILT_IN = ("plain", "porter", "porter+stop")
 
@@ -260,12 +258,7 @@ def recorded(analyzers: Sequence[Analyzer]) -> dict[str, Any]:
 def recalled(kept: Mapping[str, Any], given: Mapping[str, Own]) -> dict[str, Analyzer]:
     """The analysers that can be used with an index: its own, the built-in ones, and those given.
 
-    Parameters
-    ----------
-    kept : mapping
-        What :func:`recorded` returned.
-    given : mapping of str to Analyzer or callable
-        Must include the custom analysers of the index.
+    `kept`: what :func:`recorded` returned. `given`: must include the custom analysers of the index.
     """
     own = {name: one if isinstance(one, Analyzer) else Analyzer(name, map_term=one) for name, one in given.items()}
     for name, one in own.items():

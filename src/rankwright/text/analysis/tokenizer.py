@@ -11,12 +11,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
+from rankwright._types import Array
 from rankwright.text.analysis.analyzers import START, character_classes
-
-Array = npt.NDArray[Any]
 
 _ROW, _AT, _POSTINGS, _ROW_START, _BASE = range(5)  # the state of a pass
 _PARTS = 4  # of a slot: bytes 1 to 8 of the word, bytes 9 to 16, its length and number + 1, its latest posting
@@ -266,17 +264,7 @@ class Counted(NamedTuple):
 class Lexicon:
     """All words seen so far, numbered in order of first appearance.
 
-    Parameters
-    ----------
-    letters : ndarray
-        ``WORDS`` or ``LINES``.
-    split_identifiers : bool
-        Split words at changes of case.
-
-    Attributes
-    ----------
-    n_terms : int
-        Number of words.
+    `letters`: ``WORDS`` or ``LINES``. `split_identifiers`: split words at changes of case. `n_terms`: number of words.
     """
 
     def __init__(self, letters: Array = WORDS, split_identifiers: bool = False, slots: int = _SLOTS) -> None:

@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any, TypeVar, overload
 
 import numpy as np
-import numpy.typing as npt
 
-from rankwright.data.container import Container, Format
+from rankwright._types import Array
 from rankwright.errors import InputError
+from rankwright.io.container import Container, Format
 from rankwright.text.reading.numbers import checked_number_names
 
-Array = npt.NDArray[Any]
 Postings = tuple[Array, Array, Array]
 """``indptr`` (fields × terms + 1), ``docs`` and ``counts``: see :mod:`rankwright.text.index.postings`."""
 Strings = tuple[Array, Array]
@@ -33,14 +32,8 @@ _LINE_END = ord("\n")
 class Vocabulary(Mapping[str, int]):
     """The number of every word, found by bisection; lookups are cached.
 
-    Parameters
-    ----------
-    data : ndarray of uint8
-        The words in UTF-8, in byte order, each followed by a line end.
-    offsets : ndarray of int64
-        Where each word starts, and where the last one ends.
-    members : ndarray of int64, optional
-        The words of ``data`` to include, numbered from 0; by default all.
+    `data`: the words in UTF-8, in byte order, each followed by a line end. `offsets`: where each word starts, and where
+    the last one ends. `members`: the words of ``data`` to include, numbered from 0; by default all.
 
     Examples
     --------
@@ -134,20 +127,10 @@ MOST_FIELDS = 32
 class Contents:
     """The arrays of an index.
 
-    Attributes
-    ----------
-    fields : tuple of str
-        The fields of the documents.
-    words, ids : tuple of ndarray
-        All words in byte order and all document ids, each followed by a line end.
-    texts : tuple of ndarray or None
-        The texts of all fields of all documents, if stored.
-    postings : tuple of ndarray
-        The postings of every field and word, as the file has them.
-    lengths : ndarray of int32, fields × documents
-        Number of words.
-    numbers : dict of str to ndarray of float64
-        The numbers of the documents by name, NaN where there is none.
+    `fields`: the fields of the documents. `words`, `ids`: all words in byte order and all document ids, each followed
+    by a line end. `texts`: the texts of all fields of all documents, if stored. `postings`: the postings of every field
+    and word, as the file has them. `lengths`: number of words. `numbers`: the numbers of the documents by name, NaN
+    where there is none.
     """
 
     fields: tuple[str, ...]
@@ -269,16 +252,8 @@ def _plain(array: Array) -> Array:
 class Ids:
     """Document ids, straight from two arrays.
 
-    Attributes
-    ----------
-    data : ndarray of uint8
-        The ids in UTF-8, each followed by a line end.
-    offsets : ndarray of int64
-        Where each id starts, and where the last one ends.
-    path : Path
-        The index.
-    checksum : str
-        Of ``data``: the same for the same documents in the same order.
+    `data`: the ids in UTF-8, each followed by a line end. `offsets`: where each id starts, and where the last one ends.
+    `path`: the index. `checksum`: of ``data``: the same for the same documents in the same order.
     """
 
     data: Array

@@ -11,11 +11,11 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from rankwright.data.container import Container
-from rankwright.data.files import Progress
+from rankwright._types import Array
 from rankwright.errors import InputError, InputWarning, shown
+from rankwright.io.container import Container
+from rankwright.io.files import Progress
 from rankwright.text.analysis.analyzers import BUILT_IN, Analyzer, Own, recalled, with_one_tokenizer
 from rankwright.text.index.contents import INDEX, Contents, Ids, Vocabulary, load_contents
 from rankwright.text.index.numbers import GivenNumbers, located, write_numbers
@@ -25,7 +25,6 @@ from rankwright.text.reading.records import Errors
 
 __all__ = ["Index", "build_index"]
 
-Array = npt.NDArray[Any]
 _SEGMENT_POSTINGS = 1 << 25
 _MOST_ID_BYTES = 1 << 30
 

@@ -11,18 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from rankwright.data.container import Container
-from rankwright.data.container_write import write_folder
+from rankwright._types import Array
 from rankwright.errors import InputError, InputWarning, shown
+from rankwright.io.container import Container, write_folder
 from rankwright.io.frames import columns_of, is_frame
 from rankwright.io.roles import accepted
 from rankwright.io.roles import find as find_column
 from rankwright.text.index.contents import INDEX, header_of_numbers
 from rankwright.text.reading.numbers import LARGEST, as_number, checked_number_names, read_number_table
 
-Array = npt.NDArray[Any]
 GivenNumbers = str | Path | Mapping[str, Any] | Any
 """A table (a path, or a data frame with a column ``id``), or by name one number per document, in the order of the
 index, or ``{id: number}``."""
@@ -34,10 +32,7 @@ _EXPECTED = "expected a path, a data frame with a column id, or a mapping of nam
 class NumberGatherer:
     """Takes the numbers out of documents, one after the other.
 
-    Parameters
-    ----------
-    names : sequence of str
-        The numbers to take.
+    `names`: the numbers to take.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -77,14 +72,8 @@ class NumberGatherer:
 class Located:
     """Numbers whose documents have been found in an index.
 
-    Attributes
-    ----------
-    columns : dict
-        By name, document numbers and the numbers that they get.
-    n_known : int
-        Number of documents among those given that are in the index.
-    unknown : dict of str to None
-        Documents that are not in the index.
+    `columns`: by name, document numbers and the numbers that they get. `n_known`: number of documents among those given
+    that are in the index. `unknown`: documents that are not in the index.
     """
 
     columns: dict[str, tuple[Array, Array]] = field(default_factory=dict)
@@ -103,16 +92,8 @@ class Located:
 def located(given: Any, find: Callable[[str], int | None], n_docs: int, fields: Sequence[str]) -> Located:
     """Find the documents of numbers.
 
-    Parameters
-    ----------
-    given : path, data frame or mapping
-        See :data:`GivenNumbers`.
-    find : callable
-        The number of a document by id, or None.
-    n_docs : int
-        Number of documents of the index.
-    fields : sequence of str
-        Its text fields, whose names numbers cannot have.
+    `given`: see :data:`GivenNumbers`. `find`: the number of a document by id, or None. `n_docs`: number of documents of
+    the index. `fields`: its text fields, whose names numbers cannot have.
     """
     if isinstance(given, str | Path):
         made = _of_table(Path(given), find)

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
-Array = npt.NDArray[Any]
+from rankwright._types import Array
 
 _BLOCK = 1 << 20
 
@@ -33,14 +32,8 @@ class Piece(NamedTuple):
 class Segment:
     """The postings of some documents.
 
-    Attributes
-    ----------
-    terms : ndarray of int64
-        The numbers of its terms, in byte order.
-    indptr : ndarray of int64, fields × (terms + 1)
-        Field ``f`` of the term ``terms[t]`` owns the postings ``indptr[f, t]:indptr[f, t + 1]``.
-    docs, counts : ndarray of int32
-        The postings.
+    `terms`: the numbers of its terms, in byte order. `indptr`: field ``f`` of the term ``terms[t]`` owns the postings
+    ``indptr[f, t]:indptr[f, t + 1]``. `docs`, `counts`: the postings.
     """
 
     terms: Array
@@ -132,23 +125,9 @@ def joined(
 ) -> tuple[Array, Iterator[tuple[Array, Array]]]:
     """Join segments, each with later documents than the one before.
 
-    Parameters
-    ----------
-    segments : sequence of Segment
-        The segments.
-    place : ndarray
-        The position of every term in byte order.
-    n_fields : int
-        Number of fields; a segment may have fewer.
-    block : int
-        Approximate number of postings held in memory.
-
-    Returns
-    -------
-    indptr : ndarray
-        Boundaries over all terms.
-    blocks : iterator of (docs, counts)
-        The postings, block by block.
+    `segments`: the segments. `place`: the position of every term in byte order. `n_fields`: number of fields; a segment
+    may have fewer. `block`: approximate number of postings held in memory. Returns `indptr`: boundaries over all terms.
+    `blocks`: the postings, block by block.
     """
     rows = [place[segment.terms] for segment in segments]
     sizes = np.zeros((n_fields, len(place)), np.int64)
@@ -311,23 +290,10 @@ def merged(
 ) -> Iterator[tuple[Array, Array, Array]]:
     """Merge the postings of words that share a term, and of fields.
 
-    Parameters
-    ----------
-    postings : tuple of ndarray
-        ``indptr``, ``docs`` and ``counts`` of the index.
-    fields : sequence of int
-        The fields to merge.
-    members, starts : ndarray
-        Group ``g`` is the terms ``members[starts[g]:starts[g + 1]]``.
-    lengths : ndarray of int32
-        One number per document, to which the counts are added.
-    block : int
-        Approximate number of postings held in memory.
-
-    Yields
-    ------
-    docs, counts, sizes : ndarray
-        Postings of some groups, and how many each group has.
+    `postings`: ``indptr``, ``docs`` and ``counts`` of the index. `fields`: the fields to merge. `members`, `starts`:
+    group ``g`` is the terms ``members[starts[g]:starts[g + 1]]``. `lengths`: one number per document, to which the
+    counts are added. `block`: approximate number of postings held in memory. Yields `docs`, `counts`, `sizes`: postings
+    of some groups, and how many each group has.
     """
     n_docs, n_groups = len(lengths), len(starts) - 1
     indptr, docs, counts = postings

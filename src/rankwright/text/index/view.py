@@ -9,44 +9,25 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from rankwright.data.container import Container
-from rankwright.data.container_write import FolderWriter
+from rankwright._types import Array
 from rankwright.errors import InputError
+from rankwright.io.container import Container, FolderWriter
 from rankwright.text.analysis.analyzers import Analyzer
 from rankwright.text.index.contents import Ids, Postings, Vocabulary, as_lines
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
 class View:
     """Which documents contain which terms, and how often.
 
-    Attributes
-    ----------
-    terms : mapping of str to int
-        The number of every term.
-    indptr : ndarray of int64
-        Term ``t`` owns the postings ``indptr[t]:indptr[t+1]``.
-    docs : ndarray of int32
-        The documents of the postings, ascending within a term.
-    counts : ndarray of int32
-        How often the term occurs in the document; at least 1.
-    lengths : ndarray of int32
-        Number of terms in each document, with repetition.
-    analyze : callable
-        Maps a text to its terms, as for the documents.
-    name : str
-        ``"porter+stop"``, or ``"porter+stop,title"`` for one field.
-    path : Path, optional
-        The index it belongs to.
-    ids : Ids, optional
-        The ids of the documents.
+    `terms`: the number of every term. `indptr`: term ``t`` owns the postings ``indptr[t]:indptr[t+1]``. `docs`: the
+    documents of the postings, ascending within a term. `counts`: how often the term occurs in the document; at least 1.
+    `lengths`: number of terms in each document, with repetition. `analyze`: maps a text to its terms, as for the
+    documents. `name`: ``"porter+stop"``, or ``"porter+stop,title"`` for one field. `path`: the index it belongs to.
+    `ids`: the ids of the documents.
 
     Notes
     -----
@@ -78,10 +59,7 @@ class View:
     def check(self, terms: Array | None = None) -> None:
         """Check the postings of some terms or of all, each once; whoever hands them to compiled code asks for this.
 
-        Raises
-        ------
-        InputError
-            If a document does not exist, comes twice or out of order, or has a count below 1.
+        Raises `InputError`: if a document does not exist, comes twice or out of order, or has a count below 1.
         """
         from rankwright.text.index.postings import first_unsound
 
@@ -179,22 +157,9 @@ def merged_view(
 ) -> View:
     """A view in memory.
 
-    Parameters
-    ----------
-    analyzer : Analyzer
-        Maps words to terms.
-    name : str
-        Name of the view.
-    words : list of str
-        The words of the index in byte order.
-    postings : tuple of ndarray
-        Their postings, checked.
-    fields : sequence of int
-        The fields to merge.
-    n_docs : int
-        Number of documents.
-    ids : Ids
-        The ids of the documents, with the path of the index.
+    `analyzer`: maps words to terms. `name`: name of the view. `words`: the words of the index in byte order.
+    `postings`: their postings, checked. `fields`: the fields to merge. `n_docs`: number of documents. `ids`: the ids of
+    the documents, with the path of the index.
     """
     lengths = np.zeros(n_docs, np.int32)
     terms, blocks = _merged(analyzer, words, postings, fields, lengths)

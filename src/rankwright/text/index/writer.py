@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from rankwright.data.container_write import ArrayFile, FolderWriter, write_folder
-from rankwright.data.files import Progress
+from rankwright._types import Array
 from rankwright.errors import InputError, InputWarning
+from rankwright.io.container import ArrayFile, FolderWriter, write_folder
+from rankwright.io.files import Progress
 from rankwright.text.analysis.analyzers import Analyzer, checked_words, prepared, recorded
 from rankwright.text.analysis.tokenizer import LINES, WORDS, Lexicon
 from rankwright.text.index.contents import (
@@ -42,7 +42,6 @@ from rankwright.text.reading.documents import Documents, paths_of, records_of
 from rankwright.text.reading.numbers import checked_number_names
 from rankwright.text.reading.records import Errors, Record
 
-Array = npt.NDArray[Any]
 Place = tuple[Path | None, int | None]
 
 _BATCH_DOCS, _BATCH_CHARACTERS = 1 << 13, 1 << 20
@@ -108,22 +107,10 @@ def _check_target(path: Path, documents: Documents) -> None:
 class IndexWriter:
     """Turns documents into the arrays of an index.
 
-    Parameters
-    ----------
-    writer : FolderWriter
-        Where the arrays go.
-    analyzers : tuple of Analyzer
-        All with the same first stage.
-    fields : list of str or None
-        The fields to index; None takes all, in order of appearance.
-    store : bool
-        Store the texts.
-    field_views : bool
-        Also write the terms of every analyser for each field by itself.
-    segment_postings : int
-        Maximum number of postings held in memory.
-    numbers : NumberGatherer, optional
-        Takes the numbers of documents.
+    `writer`: where the arrays go. `analyzers`: all with the same first stage. `fields`: the fields to index; None takes
+    all, in order of appearance. `store`: store the texts. `field_views`: also write the terms of every analyser for
+    each field by itself. `segment_postings`: maximum number of postings held in memory. `numbers`: takes the numbers of
+    documents.
     """
 
     def __init__(

@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rankwright.data.files import OpenFile, Progress, Source, line_chunks, open_file
 from rankwright.errors import InputError, InputWarning, shown
-from rankwright.io.catalogue import collection_of, is_catalogued
+from rankwright.io.files import OpenFile, Progress, Source, line_chunks, open_file
 from rankwright.io.frames import is_frame
-from rankwright.io.json import json_array, json_object
+from rankwright.io.judgements import collection_of, is_catalogued
 from rankwright.io.roles import Columns, find
 from rankwright.io.tables import (
     PARQUET,
@@ -26,6 +25,8 @@ from rankwright.io.tables import (
     Table,
     frame_table,
     header_cells,
+    json_array,
+    json_object,
     json_table,
     parquet_table,
     start_of,
@@ -128,33 +129,19 @@ def read_documents(
 ) -> Iterator[tuple[str, dict[str, str]]]:
     """Read documents one by one.
 
-    Parameters
-    ----------
-    path : path
-        A file, plain or gzip, a folder, or ``ir_datasets:NAME``. In CSV, JSON (lines or an array) and Parquet, ``id``
-        (or ``_id``, ``docno``, ``docid``, ``doc_id``, ``url``) is the id and every other text is a field. In
-        tab-separated lines, the first column is the id; the others are named by a header line that has an id's
-        name, or there is only one, ``text``; quotation marks mean themselves. In TREC SGML, ``<TITLE>`` and
-        ``<HEADLINE>`` are the field ``title``, everything else but ``<DOCNO>`` is ``text``. HTML and Markdown have the
-        fields ``title``, ``headings`` and ``text``. In a folder, every file that is not hidden is a document, its id
-        the path within the folder; if there are web pages or Markdown in it, only these and ``.txt`` files are. Of a
-        folder as BEIR has them, ``corpus.jsonl`` is read.
-    format : str, optional
-        One of ``csv``, ``jsonl``, ``json``, ``tsv``, ``parquet``, ``trec``, ``html``, ``markdown`` and ``folder``; by
-        default detected from the suffix or the first bytes.
-    errors : {"strict", "replace"}
-        What to do about bytes that are not UTF-8; pages may be in any encoding.
-    columns : mapping, optional
-        Columns by role, ``id``, ``title`` and ``text``, of CSV, JSON and Parquet; ``skip`` leaves columns out.
-    progress : callable, optional
-        Called with (bytes read, total bytes), for a folder with (files read, total files).
-
-    Yields
-    ------
-    id : str
-        One word, without whitespace.
-    fields : dict of str to str
-        The text of each field.
+    `path`: a file, plain or gzip, a folder, or ``ir_datasets:NAME``. In CSV, JSON (lines or an array) and Parquet,
+    ``id`` (or ``_id``, ``docno``, ``docid``, ``doc_id``, ``url``) is the id and every other text is a field. In
+    tab-separated lines, the first column is the id; the others are named by a header line that has an id's name, or
+    there is only one, ``text``; quotation marks mean themselves. In TREC SGML, ``<TITLE>`` and ``<HEADLINE>`` are the
+    field ``title``, everything else but ``<DOCNO>`` is ``text``. HTML and Markdown have the fields ``title``,
+    ``headings`` and ``text``. In a folder, every file that is not hidden is a document, its id the path within the
+    folder; if there are web pages or Markdown in it, only these and ``.txt`` files are. Of a folder as BEIR has them,
+    ``corpus.jsonl`` is read. `format`: one of ``csv``, ``jsonl``, ``json``, ``tsv``, ``parquet``, ``trec``, ``html``,
+    ``markdown`` and ``folder``; by default detected from the suffix or the first bytes. `errors` ({"strict",
+    "replace"}): what to do about bytes that are not UTF-8; pages may be in any encoding. `columns`: columns by role,
+    ``id``, ``title`` and ``text``, of CSV, JSON and Parquet; ``skip`` leaves columns out. `progress`: called with
+    (bytes read, total bytes), for a folder with (files read, total files). Yields `id`: one word, without whitespace.
+    Yields `fields`: the text of each field.
 
     Examples
     --------
@@ -377,14 +364,8 @@ def _check_names(names: list[str], path: Path, line: int) -> None:
 class DocumentFiles:
     """Files of documents, and what their columns hold.
 
-    Attributes
-    ----------
-    paths : sequence of Path
-        Files and folders.
-    columns : mapping, optional
-        Columns by role, ``id``, ``title`` and ``text``, where their names do not tell; ``skip`` leaves columns out.
-    html : sequence of str
-        Fields that hold HTML, of which the text is kept.
+    `paths`: files and folders. `columns`: columns by role, ``id``, ``title`` and ``text``, where their names do not
+    tell; ``skip`` leaves columns out. `html`: fields that hold HTML, of which the text is kept.
     """
 
     paths: Sequence[Path]

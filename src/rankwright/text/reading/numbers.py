@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.data.files import open_file
 from rankwright.errors import InputError, shown
+from rankwright.io.files import open_file
 from rankwright.io.roles import MISSING, ROLES, accepted, find
 from rankwright.io.tables import Table, open_table
 from rankwright.text.reading.records import as_id
@@ -38,10 +38,7 @@ _RESERVED = ",()[]"
 def as_number(value: Any) -> float:
     """A number in any of the forms above.
 
-    Raises
-    ------
-    InputError
-        With a message that starts with "is", for whatever the number belongs to.
+    Raises `InputError`: with a message that starts with "is", for whatever the number belongs to.
 
     Examples
     --------
@@ -111,14 +108,8 @@ def read_number_table(path: str | Path) -> Iterator[NumberRow]:
     The column ``id``, or another with an accepted name, names the documents; of text, otherwise the first one. The
     others hold numbers.
 
-    Yields
-    ------
-    id : str
-        A document, each once.
-    values : dict
-        Its values by name, as they are written.
-    line : int
-        The line, or the row.
+    Yields `id`: a document, each once. Yields `values`: its values by name, as they are written. Yields `line`: the
+    line, or the row.
     """
     path = Path(path)
     lines: dict[str, int] = {}

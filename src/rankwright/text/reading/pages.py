@@ -15,8 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rankwright.data.files import Progress, Source
 from rankwright.errors import InputError
+from rankwright.io.files import Progress, Source
 from rankwright.io.frames import import_library
 from rankwright.text.reading.records import Record, Tally
 

@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from rankwright.data.categories import named
-from rankwright.data.columns import MAX_FIELD
-from rankwright.data.files import OpenFile, Progress, open_file
-from rankwright.data.letor import read_letor_queries
 from rankwright.errors import InputError, InputWarning, shown
-from rankwright.io.catalogue import collection_of, is_catalogued
-from rankwright.io.judgements import query_word
+from rankwright.io.columns import MAX_FIELD
+from rankwright.io.files import OpenFile, Progress, open_file
+from rankwright.io.judgements import collection_of, is_catalogued, query_word
+from rankwright.io.letor import read_letor_queries
 from rankwright.io.roles import DOCUMENT, QUERY_ID, QUERY_TEXT, Columns, check_columns, find, listed, plain
 from rankwright.io.tables import HEADER_BYTES, PARQUET, Table, header_cells, open_table, start_of, utf8_lines
 
@@ -46,14 +45,8 @@ Row = tuple[str, str, int]
 class Queries:
     """Queries in file order.
 
-    Attributes
-    ----------
-    ids : tuple of str
-        Unique query ids.
-    texts : tuple of str
-        The text of each.
-    layout : str
-        Of a table: what its columns were taken for, and which were skipped.
+    `ids`: unique query ids. `texts`: the text of each. `layout`: of a table: what its columns were taken for, and which
+    were skipped.
     """
 
     ids: tuple[str, ...]

@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from rankwright.data.columns import MAX_FIELD
-from rankwright.data.files import OpenFile, Progress, Source, line_chunks
 from rankwright.errors import InputError, InputWarning, shown
+from rankwright.io.columns import MAX_FIELD
+from rankwright.io.files import OpenFile, Progress, Source, line_chunks
 from rankwright.io.roles import Columns, accepted, find, listed, named_in
 from rankwright.io.tables import BOM
 
@@ -116,12 +116,7 @@ class Fields:
 
     What names are taken for is remembered, as most rows have the same ones.
 
-    Parameters
-    ----------
-    tally : Tally
-        What is reported at the end.
-    columns : mapping, optional
-        Columns by role, as the user names them.
+    `tally`: what is reported at the end. `columns`: columns by role, as the user names them.
     """
 
     def __init__(self, tally: Tally, columns: Columns | None = None) -> None:

@@ -20,12 +20,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.data.blocks import sizes_to_indptr
+from rankwright._types import Array
+from rankwright.data.order import sizes_to_indptr
 from rankwright.errors import InputError
 from rankwright.text.index.index import Index
 from rankwright.text.index.numbers import GivenNumbers, located
@@ -35,8 +35,6 @@ from rankwright.text.search.functions import BM25, SUMS, Function, feature_parts
 from rankwright.text.search.scorer import QueryReader, QueryTerms, Scorer, ViewScorer, whole
 
 __all__ = ["Columns", "feature_set"]
-
-Array = npt.NDArray[Any]
 
 _ANALYZERS = ("plain", "porter", "porter+stop")
 _BASE = ("cosine", "tfidf", "bm25", "dirichlet", "jm")  # of SIGIR'07: other functions are features by their names

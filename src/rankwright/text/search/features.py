@@ -11,17 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from rankwright.data.ahead import map_ahead
-from rankwright.data.blocks import sizes_to_indptr
+from rankwright._types import Array
+from rankwright.cluster.cluster import Cluster
+from rankwright.cluster.open import engine_of
 from rankwright.data.dataset import RankingData
-from rankwright.data.files import open_file
+from rankwright.data.order import sizes_to_indptr
 from rankwright.data.threads import threads_of
-from rankwright.data.trec import TrecTable
-from rankwright.engines.choice import engine_of
-from rankwright.engines.fleet import Fleet
+from rankwright.data.trec_table import TrecTable
 from rankwright.errors import InputError
+from rankwright.io.files import map_ahead, open_file
 from rankwright.io.roles import find
 from rankwright.io.tables import is_number, text_table, utf8_lines
 from rankwright.text.index.index import Index
@@ -31,7 +30,6 @@ from rankwright.text.search.columns import Columns, DocumentTable, feature_set
 
 __all__ = ["make_features", "read_document_table"]
 
-Array = npt.NDArray[Any]
 DEPTH = 1000
 TABLE_PREFIX = "doc:"
 Progress = Callable[[int, int], None]
@@ -44,18 +42,10 @@ _BLOCKS = 4  # that a host makes for a message
 class MadeFeatures:
     """Feature data, and what was left out.
 
-    Attributes
-    ----------
-    data : RankingData
-        One row for every candidate of every query: queries in the order given, documents in index order.
-    without_candidates : list of str
-        Queries without candidates; not in the data.
-    without_judgements : list of str
-        Queries without judgements; not in the data.
-    unknown_documents : int
-        Number of judged or retrieved documents that are not in the index.
-    missed_documents : int
-        Number of relevant documents in the index (label above 0) that are not among the candidates.
+    `data`: one row for every candidate of every query: queries in the order given, documents in index order.
+    `without_candidates`: queries without candidates; not in the data. `without_judgements`: queries without judgements;
+    not in the data. `unknown_documents`: number of judged or retrieved documents that are not in the index.
+    `missed_documents`: number of relevant documents in the index (label above 0) that are not among the candidates.
     """
 
     data: RankingData
@@ -105,8 +95,8 @@ def make_features(
     n_jobs : int, optional
         Number of threads, -1 for all cores; does not affect the data.
     engine : str, distributed.Client or Transport, optional
-        Where features are made, as for :func:`rankwright.open_parts`: every worker opens the index at its path. Does
-        not affect the data.
+        Where features are made, as for :func:`rankwright.open_partitions`: every worker opens the index at its path.
+        Does not affect the data.
     progress : callable, optional
         Called with (queries done, total queries), without those left out.
 
@@ -315,20 +305,20 @@ def blocks_by_engine(
     transport = engine_of(engine)
     n_hosts = len(transport.hosts())
     source = IndexSource(str(columns.index.path.absolute()), columns.names)
-    fleet = Fleet(transport, [source] * n_hosts, [1] * n_hosts, closes=transport is not engine)
+    cluster = Cluster(transport, [source] * n_hosts, [1] * n_hosts, closes=transport is not engine)
     try:
-        crew = fleet.make(HostMaker, maker.table, maker.n_features, maker.depth)
+        actors = cluster.make(HostMaker, maker.table, maker.n_features, maker.depth)
         own = [(part, _candidates(part, maker.listed)) for part in _parts(queries, _BLOCK * _BLOCKS)]
         blocks: list[Block] = []
         for start in range(0, len(own), n_hosts):
             some = own[start : start + n_hosts]
-            found = crew.ask("blocks", own=some + [([], None)] * (n_hosts - len(some)))
+            found = actors.ask("blocks", own=some + [([], None)] * (n_hosts - len(some)))
             blocks += [block for of_host in found for block in of_host]
             if progress is not None:
                 progress(min(len(queries), (start + len(some)) * _BLOCK * _BLOCKS), len(queries))
         return blocks
     finally:
-        fleet.close()
+        cluster.close()
 
 
 @dataclass(frozen=True)

@@ -28,16 +28,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwright._types import Array
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
     from rankwright.text.index.view import View
 
 __all__ = ["BM25", "TFIDF", "Cosine", "Dirichlet", "JelinekMercer"]
-
-Array = npt.NDArray[Any]
 
 SATURATED = 0
 """w · c / (c + m)"""
@@ -69,14 +67,8 @@ SUMS: Mapping[str, str] = {
 class Function:
     """Base class of the retrieval functions; ``str()`` gives the name with its non-default parameters.
 
-    Attributes
-    ----------
-    name : str
-        What it is called in commands and in the names of features.
-    label : str
-        What it is called where people read of it.
-    form : int
-        Its impact: :data:`SATURATED`, :data:`LOGARITHMIC` or :data:`RATIO`.
+    `name`: what it is called in commands and in the names of features. `label`: what it is called where people read of
+    it. `form`: its impact: :data:`SATURATED`, :data:`LOGARITHMIC` or :data:`RATIO`.
     """
 
     name: ClassVar[str]
@@ -98,14 +90,8 @@ class Function:
     def query_weights(self, indptr: Array, times: Array, rarities: Array) -> Array:
         """The weights of the terms of several queries; query ``q`` owns the terms ``indptr[q]:indptr[q+1]``.
 
-        Parameters
-        ----------
-        indptr : ndarray of int64
-            Boundaries of the queries.
-        times : ndarray of float64
-            How often each term occurs in its query.
-        rarities : ndarray of float64
-            N / df of each term.
+        `indptr`: boundaries of the queries. `times`: how often each term occurs in its query. `rarities`: n / df of
+        each term.
         """
         return times
 
@@ -332,10 +318,7 @@ class JelinekMercer(Function):
 def parse_function(text: str | Function) -> Function:
     """Turn a name such as ``"bm25"`` or ``"bm25(k1=0.9,b=0.4)"`` into a retrieval function.
 
-    Parameters
-    ----------
-    text : str
-        ``name`` or ``name(parameter=value,…)``, in upper or lower case. A Function is returned unchanged.
+    `text`: ``name`` or ``name(parameter=value,…)``, in upper or lower case. A Function is returned unchanged.
 
     Examples
     --------

@@ -8,13 +8,13 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from rankwright.data.ahead import map_ahead
-from rankwright.data.blocks import sizes_to_indptr
-from rankwright.data.matching import MissingFeaturesError
+from rankwright._types import Array
+from rankwright.data.dataset import MissingFeaturesError
+from rankwright.data.order import sizes_to_indptr
 from rankwright.data.threads import threads_of
 from rankwright.errors import InputError
+from rankwright.io.files import map_ahead
 from rankwright.text.index.index import Index
 from rankwright.text.index.numbers import GivenNumbers
 from rankwright.text.search.columns import Columns, DocumentTable, all_numbers
@@ -23,7 +23,6 @@ from rankwright.text.search.scorer import check_queries, whole
 
 __all__ = ["LearnedSearch"]
 
-Array = npt.NDArray[Any]
 _NAMED = 3  # missing features named in an error
 _BLOCK = 16  # queries that a thread processes at a time
 

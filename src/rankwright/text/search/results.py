@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from rankwright.data.data_display import draw_values
+from rankwright._types import Array
+from rankwright.data.dataset import draw_values
 from rankwright.data.display import Displayed, Tabled, bars, cell
 from rankwright.errors import InputError
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from rankwright.text.index.index import Index
     from rankwright.text.index.view import View
 
-Array = npt.NDArray[Any]
 _ROWS = 10  # shown
 
 
@@ -57,14 +56,8 @@ class _Listed(Displayed):
 class Found(_Listed, tuple[Array, Array]):
     """The documents found for one query, best first: a pair ``(docs, scores)`` that also has their ids.
 
-    Parameters
-    ----------
-    docs : ndarray of int64
-        Document numbers.
-    scores : ndarray of float64
-        Their scores.
-    ids : Ids or sequence of str, optional
-        The ids of all documents of the index, or of the documents found.
+    `docs`: document numbers. `scores`: their scores. `ids`: the ids of all documents of the index, or of the documents
+    found.
 
     Examples
     --------
@@ -127,16 +120,9 @@ class Found(_Listed, tuple[Array, Array]):
 class Hits(_Listed):
     """The results of several queries; ``hits[q]`` is the :class:`Found` of query ``q``: ``(docs, scores)``, with ids.
 
-    Attributes
-    ----------
-    indptr : ndarray of int64
-        Query ``q`` owns ``indptr[q]:indptr[q+1]``.
-    docs : ndarray of int64
-        Document numbers, best first within a query, ties in ascending order of documents.
-    scores : ndarray of float64
-        Their scores.
-    source : Ids or sequence of str, optional
-        The ids of all documents of the index, or of ``docs``.
+    `indptr`: query ``q`` owns ``indptr[q]:indptr[q+1]``. `docs`: document numbers, best first within a query, ties in
+    ascending order of documents. `scores`: their scores. `source`: the ids of all documents of the index, or of
+    ``docs``.
     """
 
     indptr: Array
@@ -219,14 +205,8 @@ class Snippet:
 class QueryWords:
     """How a view treats the words of a query.
 
-    Attributes
-    ----------
-    weights : dict of str to float
-        The terms that occur in documents, with ln(1 + N / df).
-    unknown : list of str
-        Words whose terms occur in no document.
-    dropped : list of str
-        Words that the analyser drops.
+    `weights`: the terms that occur in documents, with ln(1 + N / df). `unknown`: words whose terms occur in no
+    document. `dropped`: words that the analyser drops.
     """
 
     weights: dict[str, float]
@@ -255,16 +235,8 @@ def query_words(view: View, text: str) -> QueryWords:
 def snippet(text: str, weights: Mapping[str, float], analyze: Callable[[str], list[str]], width: int) -> Snippet:
     """The part of a text, at most ``width`` characters long, that shows the weighted terms best.
 
-    Parameters
-    ----------
-    text : str
-        The text; runs of whitespace become one blank.
-    weights : mapping of str to float
-        The terms to show, and their weights.
-    analyze : callable
-        Maps a word to its terms.
-    width : int
-        Maximum number of characters, including ellipses.
+    `text`: the text; runs of whitespace become one blank. `weights`: the terms to show, and their weights. `analyze`:
+    maps a word to its terms. `width`: maximum number of characters, including ellipses.
 
     Examples
     --------
@@ -306,20 +278,9 @@ def title_and_snippet(
 ) -> tuple[str, Snippet]:
     """What a list of results shows of a document; both are empty if the index has no texts.
 
-    Parameters
-    ----------
-    index : Index
-        Where the document is.
-    doc : int
-        Number of the document.
-    weights : mapping of str to float
-        The terms to show, as :func:`query_words` gives them.
-    analyze : callable
-        Maps a word to its terms.
-    width : int
-        Maximum number of characters of the snippet.
-    field : str, optional
-        The field that was searched; by default all but the title.
+    `index`: where the document is. `doc`: number of the document. `weights`: the terms to show, as :func:`query_words`
+    gives them. `analyze`: maps a word to its terms. `width`: maximum number of characters of the snippet. `field`: the
+    field that was searched; by default all but the title.
     """
     if not index.has_text:
         return "", Snippet("")

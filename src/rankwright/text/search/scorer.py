@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.data.ahead import map_ahead
-from rankwright.data.blocks import sizes_to_indptr
+from rankwright._types import Array
+from rankwright.data.order import sizes_to_indptr
 from rankwright.data.threads import threads_of
 from rankwright.errors import InputError
+from rankwright.io.files import map_ahead
 from rankwright.text.search.functions import Function, parse_function
 from rankwright.text.search.results import Found, Hits
 
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from rankwright.text.index.view import View
 
 __all__ = ["search"]
-
-Array = npt.NDArray[Any]
 
 _BLOCK = 64  # queries that a thread processes at a time
 _NONE = np.empty(0, np.int64)
@@ -81,15 +80,9 @@ def default_analyzer(names: Sequence[str]) -> str:
 class QueryTerms:
     """The terms of queries in one view; query ``q`` owns ``indptr[q]:indptr[q+1]`` of arrays over all views.
 
-    Attributes
-    ----------
-    for_kernels : tuple of ndarray
-        ``indptr``; all terms, those in few documents first; their weights, terms × functions of all views; the
-        functions of this view among these; and the number of terms of each query, with repetition.
-    terms : ndarray of int64
-        The terms in this view only, ascending within a query.
-    most_postings : int
-        Largest number of postings of a query.
+    `for_kernels`: ``indptr``; all terms, those in few documents first; their weights, terms × functions of all views;
+    the functions of this view among these; and the number of terms of each query, with repetition. `terms`: the terms
+    in this view only, ascending within a query. `most_postings`: largest number of postings of a query.
     """
 
     for_kernels: tuple[Array, Array, Array, Array, Array]
@@ -115,12 +108,7 @@ class ViewScorer:
     Threads may use it at the same time: all that is written later are the impacts of terms, the same numbers by
     whichever thread.
 
-    Parameters
-    ----------
-    view : View
-        The documents.
-    functions : sequence of Function
-        The functions, without duplicates.
+    `view`: the documents. `functions`: the functions, without duplicates.
     """
 
     def __init__(self, view: View, functions: Sequence[Function]) -> None:
@@ -174,10 +162,7 @@ class QueryReader:
 
     Views are looked at together, as a query has only a few terms in each.
 
-    Parameters
-    ----------
-    scorers : sequence of ViewScorer
-        The views and their functions.
+    `scorers`: the views and their functions.
     """
 
     def __init__(self, scorers: Sequence[ViewScorer]) -> None:
@@ -242,12 +227,7 @@ class QueryReader:
 class Scorer(ViewScorer):
     """A retrieval function over a view; computes once what queries share.
 
-    Parameters
-    ----------
-    view : View
-        The documents.
-    function : str or Function, default="bm25"
-        The retrieval function.
+    `view`: the documents. `function`: the retrieval function.
 
     Examples
     --------
@@ -308,16 +288,8 @@ class Scorer(ViewScorer):
     ) -> Hits:
         """The top k documents of each query.
 
-        Parameters
-        ----------
-        texts : sequence of str
-            The queries.
-        k : int, default=1000
-            Maximum number of documents for each query.
-        n_jobs : int, optional
-            Number of threads, -1 for all cores; does not affect the result.
-        progress : callable, optional
-            Called with (queries done, total queries).
+        `texts`: the queries. `k`: maximum number of documents for each query. `n_jobs`: number of threads, -1 for all
+        cores; does not affect the result. `progress`: called with (queries done, total queries).
         """
         check_queries(texts)
         k = min(whole(k, "k"), max(self.view.n_docs, 1))

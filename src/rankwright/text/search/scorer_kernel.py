@@ -24,10 +24,9 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
-Array = npt.NDArray[Any]
+from rankwright._types import Array
 
 BUFFER = 2048
 """Minimum size of the buffer of :func:`best_keys`; twice k if that is more."""
@@ -76,18 +75,9 @@ def fill_impacts(
 ) -> None:
     """Set the impacts of some terms on their documents under every function, and the lowest of each term.
 
-    Parameters
-    ----------
-    forms
-        The form of each function.
-    terms, weights
-        The terms, and their weights, functions × terms.
-    factors
-        Functions × documents.
-    indptr, docs, counts
-        The postings of all terms; documents as unsigned numbers.
-    impacts, lowest
-        Filled for the given terms: functions × postings, functions × all terms.
+    `forms`: the form of each function. `terms`, `weights`: the terms, and their weights, functions × terms. `factors`:
+    functions × documents. `indptr`, `docs`, `counts`: the postings of all terms; documents as unsigned numbers.
+    `impacts`, `lowest`: filled for the given terms: functions × postings, functions × all terms.
     """
     for f in range(forms.size):
         form, function_factors, function_impacts = forms[f], factors[f], impacts[f]
@@ -286,20 +276,11 @@ def best_keys(
 ) -> None:
     """The keys of the top k documents of each query, unordered.
 
-    Parameters
-    ----------
-    query_indptr, terms, weights
-        Query ``q`` owns the terms ``query_indptr[q]:query_indptr[q+1]``, the most frequent one last.
-    sizes
-        The number of terms of each query, with repetition.
-    indptr, docs, impacts
-        The postings; documents as unsigned numbers.
-    priors, lowest
-        One prior per document, or none; the lowest impact of each term.
-    sums, keys
-        Workspace: zeros for all documents, left as zeros; at least ``max(2 * k, BUFFER)`` keys.
-    found_indptr, found
-        Filled: query ``q`` gets ``found[found_indptr[q]:found_indptr[q+1]]``.
+    `query_indptr`, `terms`, `weights`: query ``q`` owns the terms ``query_indptr[q]:query_indptr[q+1]``, the most
+    frequent one last. `sizes`: the number of terms of each query, with repetition. `indptr`, `docs`, `impacts`: the
+    postings; documents as unsigned numbers. `priors`, `lowest`: one prior per document, or none; the lowest impact of
+    each term. `sums`, `keys`: workspace: zeros for all documents, left as zeros; at least ``max(2 * k, BUFFER)`` keys.
+    `found_indptr`, `found`: filled: query ``q`` gets ``found[found_indptr[q]:found_indptr[q+1]]``.
     """
     found_indptr[0] = 0
     for q in range(sizes.size):
@@ -386,22 +367,13 @@ def mark_best(
 ) -> None:
     """Mark the top k documents of each query under each of the first ``n_sources`` functions.
 
-    Parameters
-    ----------
-    query_indptr, terms, weights, which, sizes
-        Query ``q`` owns the terms ``query_indptr[q]:query_indptr[q+1]``, rare ones first, with the weight
-        ``weights[i, which[f]]`` for the function ``f``, and counts ``sizes[q]`` of them.
-    indptr, docs, impacts
-        The postings; documents as unsigned numbers, and the impacts, functions × postings.
-    prior_of, priors
-        The row of ``priors``, priors × documents, that belongs to each function, or -1.
-    lowest
-        The lowest impact of each term, functions × terms.
-    places, found, sums
-        Workspace: zeros for all documents, left as zeros; room for the documents of any query and one more; and for
-        their sums, functions × documents.
-    marks
-        Queries × documents.
+    `query_indptr`, `terms`, `weights`, `which`, `sizes`: query ``q`` owns the terms
+    ``query_indptr[q]:query_indptr[q+1]``, rare ones first, with the weight ``weights[i, which[f]]`` for the function
+    ``f``, and counts ``sizes[q]`` of them. `indptr`, `docs`, `impacts`: the postings; documents as unsigned numbers,
+    and the impacts, functions × postings. `prior_of`, `priors`: the row of ``priors``, priors × documents, that belongs
+    to each function, or -1. `lowest`: the lowest impact of each term, functions × terms. `places`, `found`, `sums`:
+    workspace: zeros for all documents, left as zeros; room for the documents of any query and one more; and for their
+    sums, functions × documents. `marks`: queries × documents.
     """
     buckets, keys = np.empty(found.size, np.uint16), np.empty(found.size, np.uint64)
     flags, rows = np.empty(found.size, np.bool_), np.empty(found.size, np.uint32)
@@ -460,18 +432,10 @@ def fill_scores(
 ) -> None:
     """Set the scores of every row under every function.
 
-    Parameters
-    ----------
-    query_indptr, terms, weights, which, sizes, indptr, docs, impacts, prior_of, priors
-        As for :func:`mark_best`.
-    row_indptr, rows
-        Query ``q`` has the documents ``rows[row_indptr[q]:row_indptr[q+1]]``.
-    columns
-        Where the scores of each function go.
-    places
-        Workspace: zeros for all documents, left as zeros.
-    out
-        Columns × rows; only those of the functions are written.
+    `query_indptr`, `terms`, `weights`, `which`, `sizes`, `indptr`, `docs`, `impacts`, `prior_of`, `priors`: as for
+    :func:`mark_best`. `row_indptr`, `rows`: query ``q`` has the documents ``rows[row_indptr[q]:row_indptr[q+1]]``.
+    `columns`: where the scores of each function go. `places`: workspace: zeros for all documents, left as zeros. `out`:
+    columns × rows; only those of the functions are written.
     """
     most = (row_indptr[1:] - row_indptr[:-1]).max()
     chosen, own_rows = np.empty(most + 1, np.uint32), np.empty(most + 1, np.uint32)

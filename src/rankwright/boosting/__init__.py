@@ -1,0 +1,1 @@
+"""Boosted trees: binning, growing, lambda gradients, LambdaMART, McRank and LambdaBoost."""

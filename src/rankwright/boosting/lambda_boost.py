@@ -1,0 +1,283 @@
+"""LambdaBoost: every round adds the feature that fits the lambda gradients of a measure best, by least squares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import KW_ONLY, dataclass
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+from numba import njit
+from scipy import sparse
+
+from rankwright._types import Array
+from rankwright.boosting.rounds import Boosted, BoostedRanker, Boosting, Run, lambda_gradients
+from rankwright.data.dataset import RankingData
+from rankwright.data.statistics import statistics_of
+from rankwright.data.subsets import rows_in, stored
+from rankwright.data.threads import threads_of
+from rankwright.measures import Measure, parse_measure
+from rankwright.models.linear import LinearModel
+from rankwright.models.products import add_listed_rows, kernel_form
+from rankwright.rankers.background import BACKGROUND, FromBackground, Start, compare_features
+from rankwright.rankers.base import Task
+from rankwright.rankers.facts import Outcome
+from rankwright.rankers.parameters import FLAG, MEASURE, NONE, POSITIVE, parameter, whole
+
+__all__ = ["LambdaBoost"]
+
+
+@dataclass(eq=False, repr=False)
+class LambdaBoost(BoostedRanker, FromBackground):
+    """LambdaBoost: boosting with single features on lambda gradients, from scratch or from a background model.
+
+    Every round takes the feature that fits the gradients best by least squares and adds ``learning_rate`` times its
+    coefficient. The sum is linear; the model is the background plus this sum, the background's scores first brought to
+    a standard deviation of ½ within queries, so their scale does not matter.
+
+    Parameters
+    ----------
+    n_rounds : int
+        Most rounds.
+    learning_rate : float
+        Share of the least-squares coefficient that each round adds.
+    measure : str or Measure
+        Measure to optimise: ``"ndcg@10"``, ``"map"``, ``"mrr"``, any registered measure.
+    truncation : int, optional
+        Ignore pairs of documents that are both below this rank.
+    standardize : bool
+        Compare features after subtracting the mean and dividing by the standard deviation; False: raw values.
+    patience : int, optional
+        Stop after this many rounds without a better value on ``eval_set``, or on average over the folds of ``cv``.
+    cv : int or "auto", optional
+        Without ``eval_set``: choose the number of rounds by cross-validation with this many folds of queries,
+        then train on all queries. ``"auto"``: 5 folds, of which one alone is held out from 500 queries on.
+    background : fitted ranker, model or SavedModel, optional
+        Model to start from. The trained model contains it, and so does its file.
+    eval_measure : str or Measure, optional
+        Measure to choose the number of rounds by; default ``measure``.
+    n_jobs : int, optional
+        Threads; default 1, -1 for all cores. The model does not depend on it.
+    callback : callable, optional
+        Called with a :class:`~rankwright.boosting.rounds.Round` after every round; returning True stops training.
+
+    Attributes
+    ----------
+    model_ : LinearModel or SumModel
+        The background, if given, plus what was learnt.
+    coef_ : ndarray
+        What was learnt, as weights of the raw features.
+    n_rounds_ : int
+        Rounds kept.
+    path_ : tuple of Round
+        Value on validation data and seconds after every round.
+    cv_ : CrossValidation or None
+        What cross-validation found: its honest estimate ``value``, and out-of-fold ``scores``.
+    n_queries_, n_queries_skipped_ : int
+        Queries trained on, and queries skipped because they have no order to learn.
+    training_ : Fitted
+        All facts of the training, as :meth:`fit_data` returns them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[3.0, 1.0], [2.0, 0.0], [1.0, 1.0]])
+    >>> ranker = LambdaBoost(n_rounds=10).fit(X, [2, 1, 0], ["q"] * 3)
+    >>> bool(ranker.coef_[0] > 0)
+    True
+    """
+
+    _unit: ClassVar[str] = "rounds"
+    _nothing: ClassVar[str] = "nothing is learnt"
+
+    n_rounds: int = parameter(500, whole(1))
+    learning_rate: float = parameter(0.5, POSITIVE)
+    _: KW_ONLY
+    measure: str | Measure = parameter("ndcg@10", MEASURE)
+    truncation: int | None = parameter(None, whole(1), NONE)
+    standardize: bool = parameter(True, FLAG)
+    background: Any = parameter(None, BACKGROUND, NONE)
+
+    def method_name(self) -> str:
+        """The name of the method, as `rankwright train --method` has it."""
+        return "lambdaboost"
+
+    def _own_measure(self) -> Measure:
+        return parse_measure(self.measure)
+
+    def _run(self, task: Task) -> Run:
+
+        data, valid, start = task.data, task.valid, Start.of(self.background, task.data)
+        weights = task.weights.queries
+        lambdas = lambda_gradients(data, self.measure, self.truncation, self.n_jobs, weights)
+        learner = FeatureLearner(
+            stored(data)[0],
+            *statistics_of(data, threads_of(self.n_jobs)).shift_and_scale(self.standardize),
+            rate=self.learning_rate,
+            weights=np.repeat(weights, data.sizes),
+            X_valid=None if valid is None else stored(valid)[0],
+            threads=threads_of(self.n_jobs),
+            rows=rows_in(data),
+            rows_valid=None if valid is None else rows_in(valid),
+        )
+        valid_scores = None if valid is None else start.scores(valid)
+
+        def keep(boosted: Boosted) -> Outcome:
+            return self._keep(learner.coefficients(boosted.n_rounds), boosted, data, start)
+
+        return Run(Boosting(lambdas, learner, start.scores(data), valid_scores), keep, (learner, lambdas))
+
+    def _learn_nothing(self, task: Task) -> Outcome:
+        start = Start.of(self.background, task.data)
+        return self._keep(np.zeros(task.data.n_features), Boosted(0, ()), task.data, start)
+
+    def _keep(self, coef: Array, boosted: Boosted, data: RankingData, start: Start) -> Outcome:
+        self.coef_ = coef
+        self._model = start.with_learnt(LinearModel(coef, self._names()), boosted.n_rounds)
+        return self._outcome(boosted, compare_features(start.model, data))
+
+
+# One feature a round: the one that best fits the gradients by least squares, with a share of its coefficient.
+#
+# For gradients ỹ and features h_j (standardised: h = (x − mean)/scale), weighted by the documents' weights μ:
+#
+#     β_j = Σ ỹ h_j / Σ μ h_j²,   the error falls by (Σ ỹ h_j)² / Σ μ h_j²,   the scores change by rate · β_j · h_j
+#
+# The gradients (which already include μ) sum to 0 in every query, so means cancel in Σ ỹ h_j; a constant moves no
+# document, so the raw feature is added to the scores.
+
+
+_TASK_ROWS = 8192
+_CHUNK_VALUES = 1 << 16  # in float64 at a time
+
+
+class FeatureLearner:
+    """Features for the rounds of boosting.
+
+    `X`: features. `mean`, `scale`: features are used as (x − mean) / scale; a scale of inf leaves a feature out.
+    `rate`: share of the coefficient to add. `weights`: weights of the documents; 1 by default. `X_valid`: features of
+    the validation data. `threads`: the result does not depend on it. `rows`, `rows_valid`: the rows of X and of X_valid
+    to use, in the order of gradients and scores; by default all.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        mean: Array,
+        scale: Array,
+        *,
+        rate: float,
+        weights: Array | None = None,
+        X_valid: Any = None,
+        threads: int = 1,
+        rows: Array | None = None,
+        rows_valid: Array | None = None,
+    ) -> None:
+        self.rounds: list[tuple[int, float]] = []  # feature, and the change of its weight
+        self._X, self._valid = X, (X_valid, rows_valid)
+        self._scale, self._rate, self._rows = scale, rate, np.arange(X.shape[0]) if rows is None else rows
+        self._own = (X, rows)
+        n = len(self._rows)
+        self._squares = _squares(X, self._rows, mean, scale, np.ones(n) if weights is None else weights)
+        cuts = [*range(0, n, _TASK_ROWS), n]
+        self._tasks = list(pairwise(cuts))
+        self._pool = ThreadPoolExecutor(threads) if threads > 1 and len(self._tasks) > 1 else None
+
+    def fit(self, gradients: Array, weights: Array, scores: Array) -> None:
+        """Choose a feature and add it to ``scores``."""
+        sums = self._products(gradients) / self._scale
+        gains = np.divide(sums**2, self._squares, out=np.zeros_like(sums), where=self._squares > 0)
+        best = int(np.argmax(gains))
+        rise = 0.0
+        if gains[best] > 0:
+            rise = self._rate * float(sums[best] / self._squares[best] / self._scale[best])
+        self.rounds.append((best, rise))
+        _add_column(*self._own, best, rise, scores)
+
+    def add_last(self, scores: Array) -> None:
+        """Add the last feature to the scores of the validation data."""
+        _add_column(*self._valid, *self.rounds[-1], scores)
+
+    def coefficients(self, n_rounds: int) -> Array:
+        """The weights of the features after a number of rounds."""
+        coef = np.zeros(len(self._scale))
+        for feature, rise in self.rounds[:n_rounds]:
+            coef[feature] += rise
+        return coef
+
+    def _products(self, gradients: Array) -> Array:
+        """Σ ỹ x for every feature."""
+        each: Callable[..., Any] = map if self._pool is None else self._pool.map
+        form, total = kernel_form(self._X), np.zeros(self._X.shape[1])
+
+        def add(task: tuple[int, int]) -> Array:
+            sums = np.zeros(self._X.shape[1])
+            _sums(form, self._rows[slice(*task)], gradients[slice(*task)], sums)
+            return sums
+
+        for part in each(add, self._tasks):
+            total += part
+        return total
+
+    def close(self) -> None:
+        """Shut down the thread pool."""
+        if self._pool is not None:
+            self._pool.shutdown()
+            self._pool = None
+
+
+@njit(cache=True, nogil=True)
+def _sums(X: Any, rows: Any, gradients: Any, total: Any) -> None:
+    add_listed_rows(X, rows, gradients, total)
+
+
+def _add_column(X: Any, rows: Array | None, column: int, factor: float, scores: Array) -> None:
+    if sparse.issparse(X):
+        _add_stored(
+            X.data, X.indices, X.indptr, np.arange(X.shape[0]) if rows is None else rows, column, factor, scores
+        )
+    else:
+        scores += factor * (X[:, column] if rows is None else X[rows, column]).astype(np.float64)
+
+
+@njit(cache=True, nogil=True)
+def _add_stored(
+    values: Any, columns: Any, bounds: Any, rows: Any, column: int, factor: float, scores: Any
+) -> None:  # fmt: skip
+    for i in range(rows.size):
+        low, high = bounds[rows[i]], bounds[rows[i] + 1]
+        last = high
+        while low < high:
+            middle = (low + high) // 2
+            if columns[middle] < column:
+                low = middle + 1
+            else:
+                high = middle
+        if low < last and columns[low] == column:
+            scores[i] += factor * values[low]
+
+
+def _squares(X: Any, rows: Array, mean: Array, scale: Array, weights: Array) -> Array:
+    """Σ μ h² for every feature."""
+    total = np.zeros(X.shape[1])
+    if sparse.issparse(X):
+        _add_squares(X.data, X.indices, X.indptr, rows, mean, scale, weights, total)
+        return np.maximum(total + weights.sum() * (mean / scale) ** 2, 0.0)
+    step = max(1, _CHUNK_VALUES // max(1, X.shape[1]))
+    for start in range(0, len(rows), step):
+        h = (X[rows[start : start + step]] - mean) / scale
+        total += np.einsum("i,ij,ij->j", weights[start : start + step], h, h)
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _add_squares(
+    values: Any, columns: Any, bounds: Any, rows: Any, mean: Any, scale: Any, weights: Any, total: Any
+) -> None:  # fmt: skip
+    """Add μ (h² − (mean/scale)²) of every stored value."""
+    for i in range(rows.size):
+        for at in range(bounds[rows[i]], bounds[rows[i] + 1]):
+            j, value = columns[at], float(values[at])
+            total[j] += weights[i] * (value / scale[j] * (value - 2.0 * mean[j]) / scale[j])

@@ -1,0 +1,278 @@
+"""Gradient boosting: rounds of fitting a tree (or one feature) to gradients, with the best round kept.
+
+The solver knows neither features nor labels: an objective turns scores into gradients and second derivatives, a learner
+turns these into a change of the scores.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from rankwright._types import Array
+from rankwright.data.threads import threads_of
+from rankwright.measures import Measure, parse_measure
+from rankwright.rankers.base import CrossValidated, Task
+from rankwright.rankers.cross_validation import Steps, Still, validation_value
+from rankwright.rankers.facts import Kind, Notice, Outcome, Rounds
+from rankwright.rankers.parameters import (
+    NONE,
+    callback_parameter,
+    choosing_parameter,
+    parameter,
+    threads_parameter,
+    whole,
+)
+
+
+class Learner(Protocol):
+    """Fits gradients round by round, and remembers the fits."""
+
+    def fit(self, gradients: Array, weights: Array, scores: Array) -> None:
+        """Fit one more round and add it to ``scores``."""
+
+    def add_last(self, scores: Array) -> None:
+        """Add the last round to the scores of the validation data."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """One row of the path.
+
+    `round`: from 1. `value`: the measure on validation data; NaN if there is none. `seconds`: wall time since the
+    start.
+    """
+
+    round: int
+    value: float
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Boosted:
+    """The result: rounds to keep, path, and whether Ctrl-C ended training."""
+
+    n_rounds: int
+    path: tuple[Round, ...]
+    interrupted: bool = False
+
+
+@dataclass(eq=False)
+class Boosting:
+    """Boosting that goes on round by round.
+
+    `objective`: ``gradients, weights = objective.evaluate(scores)``. `learner`: fits the gradients. `scores`: scores to
+    start from, 0 or those of a background model; they change in place. `valid_scores`: validation scores to start from;
+    they change too.
+    """
+
+    objective: Any
+    learner: Learner
+    scores: Array
+    valid_scores: Array | None = None
+
+    def step(self) -> None:
+        """One more round."""
+        gradients, weights = self.objective.evaluate(self.scores)
+        self.learner.fit(gradients, weights, self.scores)
+        if self.valid_scores is not None:
+            self.learner.add_last(self.valid_scores)
+
+
+def boost(
+    objective: Any,
+    learner: Learner,
+    scores: Array,
+    *,
+    n_rounds: int,
+    valid: Callable[[Array], float] | None = None,
+    valid_scores: Array | None = None,
+    patience: int | None = None,
+    callback: Callable[[Round], Any] | None = None,
+) -> Boosted:
+    """Boost from ``scores``, which change in place.
+
+    `objective`, `learner`, `scores`, `valid_scores`: as for :class:`Boosting`. `n_rounds`: maximum number of rounds.
+    `valid`: the measure of validation scores; the rounds up to its highest value are kept. That may be none, unless
+    ``valid_scores`` are all equal: their value would be that of the order in the file. `patience`: stop after this many
+    rounds without a higher value. `callback`: called after every round; True stops.
+    """
+    began = time.perf_counter()
+    path: list[Round] = []
+    best, best_value = n_rounds, -np.inf
+    if valid is not None:
+        assert valid_scores is not None
+        same = bool((valid_scores == valid_scores[..., :1]).all())
+        best, best_value = 0, -np.inf if same else valid(valid_scores)
+    boosting = Boosting(objective, learner, scores, None if valid is None else valid_scores)
+    interrupted = False
+    try:
+        for number in range(1, n_rounds + 1):
+            boosting.step()
+            value = float("nan") if valid is None or valid_scores is None else valid(valid_scores)
+            path.append(Round(number, value, time.perf_counter() - began))
+            if value > best_value:
+                best, best_value = number, value
+            stop = callback(path[-1]) if callback is not None else False
+            if stop is True or (valid is not None and patience is not None and number - best >= patience):
+                break
+    except KeyboardInterrupt:
+        interrupted = True
+    return Boosted(min(best, len(path)), tuple(path), interrupted)
+
+
+# What boosted rankers share: rounds, which stop at the best value on validation data or held-out folds.
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A training that is ready to go from round to round.
+
+    `boosting`: does the rounds. `keep`: makes the model of the rounds that are to be kept, and says what came of them.
+    `pools`: what to close when training is over. `score`: what documents are ranked by, given the scores that are
+    boosted.
+    """
+
+    boosting: Boosting
+    keep: Callable[[Boosted], Outcome]
+    pools: tuple[Any, ...]
+    score: Callable[[Array], Array] = np.asarray
+
+    def close(self) -> None:
+        """Shut down the thread pools."""
+        for pool in self.pools:
+            pool.close()
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class BoostedRanker(CrossValidated):
+    """Rounds of boosting; subclasses say what they fit in each (``_run``)."""
+
+    _unit: ClassVar[str]  # of what is kept, and the parameter that says how many: n_trees, n_rounds
+
+    patience: int | None = parameter(50, whole(1), NONE)
+    eval_measure: str | Measure | None = choosing_parameter()
+    n_jobs: int | None = threads_parameter()
+    callback: Callable[[Round], Any] | None = callback_parameter()
+
+    def _run(self, task: Task) -> Run:
+        raise NotImplementedError
+
+    def _train(self, task: Task) -> Outcome:
+        run = self._run(task)
+        value = None
+        if task.valid is not None:
+            of_scores = validation_value(task.valid, self.measure_to_choose_by(), task.valid_winning)
+
+            def value(scores: Array) -> float:
+                return of_scores(run.score(scores))
+
+        boosting = run.boosting
+        try:
+            boosted = boost(
+                boosting.objective,
+                boosting.learner,
+                boosting.scores,
+                n_rounds=self._most() if task.choice is None else task.choice.setting,
+                valid=value,
+                valid_scores=boosting.valid_scores,
+                patience=self.patience,
+                callback=self.callback,
+            )
+        finally:
+            run.close()
+        return run.keep(boosted)
+
+    def _most(self) -> int:
+        return int(getattr(self, f"n_{self._unit}"))
+
+    def _choices(self, n_queries: int) -> Sequence[int]:
+        first = 0 if getattr(self, "background", None) is not None else 1  # the background may be best alone
+        return range(first, self._most() + 1)
+
+    def _steps(self, task: Task) -> Steps:
+        if task.useful.any():
+            return _BoostedSteps(self, task)
+        assert task.valid is not None
+        self._learn_nothing(task)
+        return Still(self.model_, task.valid)
+
+    def _after_round(self, setting: Any, value: float, seconds: float) -> Any:
+        return None if self.callback is None else self.callback(Round(setting, value, seconds))
+
+    def _outcome(self, boosted: Boosted, notices: Sequence[Notice] = ()) -> Outcome:
+        kept, self.path_ = boosted.n_rounds, boosted.path
+        setattr(self, f"n_{self._unit}_", kept)
+        if boosted.interrupted:
+            run = len(self.path_)
+            what = f"training was interrupted; the model has the best {kept} of {run} rounds"
+            notices = (*notices, Notice(Kind.INTERRUPTED, what, {"kept": kept, "run": run}))
+        return Outcome(
+            notices=tuple(notices), rounds=Rounds(self._unit, kept, tuple(float(row.value) for row in self.path_))
+        )
+
+
+def lambda_gradients(
+    data: Any,
+    measure: str | Measure,
+    truncation: int | None,
+    n_jobs: int | None,
+    weights: Array,
+    *,
+    winning: Array | None = None,
+    device: str = "cpu",
+    **settings: Any,
+) -> Any:
+    """The lambda gradients of a measure; of ``data`` only ``labels`` and ``indptr`` are used.
+
+    With ``winning``, the factors of documents, labels are clicks. With the device ``"cuda"``, scores and gradients are
+    on the card.
+    """
+    from rankwright.boosting.lambdas import ClickLambdas, Lambdas
+
+    resolved, threads = parse_measure(measure).resolve("letor"), threads_of(n_jobs)
+    given = (data.labels, data.indptr, resolved, truncation, threads)
+    settings["query_weights"] = weights
+
+    def of(kind: Any) -> Any:
+        made = kind if winning is None else partial(ClickLambdas, kind, winning=winning)
+        return made(*given, **settings)
+
+    if device == "cpu":
+        return of(Lambdas)
+    from rankwright.gpu.lambdas import CpuLambdas, DeviceLambdas
+
+    return CpuLambdas(of(Lambdas)) if resolved.swaps() is None else of(DeviceLambdas)
+
+
+class _BoostedSteps:
+    """Rounds on the queries of all folds but one."""
+
+    def __init__(self, ranker: BoostedRanker, task: Task) -> None:
+        self._ranker, self._run = ranker, ranker._run(task)
+        self._first = ranker._choices(1)[0]
+        self._left = 1 if self._first == 0 else 0  # steps before the first round
+
+    def step(self) -> Array:
+        """One more round; the first step is none if the start may be best."""
+        boosting = self._run.boosting
+        if self._left:
+            self._left -= 1
+        else:
+            boosting.step()
+        assert boosting.valid_scores is not None
+        return self._run.score(boosting.valid_scores)
+
+    def model(self, number: int) -> Any:
+        """The model of the first rounds."""
+        self._run.keep(Boosted(self._first + number, ()))
+        return self._ranker.model_
+
+    def close(self) -> None:
+        """Shut down the thread pools."""
+        self._run.close()

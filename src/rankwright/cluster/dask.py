@@ -1,0 +1,419 @@
+"""Hosts on the workers of a Dask cluster: an actor on each, called over Dask's own connections.
+
+An actor dies with its worker, and Dask's future of a call to it may then never come. So whoever waits also looks at the
+scheduler's list of workers: a worker that is not on it is a lost host. Workers that come later, such as those that
+nannies start again, are hosts too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import time
+import uuid
+import weakref
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import Future as Result
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import rankwright
+from rankwright.cluster.cluster import Cluster, WorkerLost
+from rankwright.cluster.worker import Host, answer, pack, result_of
+from rankwright.data.dataset import RankingData
+from rankwright.errors import InputError
+from rankwright.io.features import from_frame
+
+_LOOK = 0.25  # seconds between checks of the cluster while waiting
+_PAUSE = 0.01
+_CONNECT = 5.0  # seconds to reach a scheduler or a worker
+_STARTING = 120.0  # seconds for workers to appear or to start a host
+
+
+class DaskHost:
+    """A host as a Dask actor; requests and answers are frames, sent as arrays of bytes."""
+
+    def __init__(self, threads: int, version: str) -> None:
+        if version != rankwright.__version__:
+            raise InputError(_VERSIONS.format(here=version, there=rankwright.__version__))
+        self._host = Host(threads)
+
+    def run(self, frames: Sequence[Any]) -> list[Any]:
+        return _as_arrays(answer(self._host, frames))
+
+
+_VERSIONS = "the workers of the Dask cluster have Rankwright {there}, this machine has {here}; expected the same"
+
+
+def _as_arrays(frames: Sequence[Any]) -> list[Any]:
+    """Frames as arrays, which Dask sends without copies."""
+    return [np.frombuffer(frame, np.uint8) for frame in frames]
+
+
+def import_distributed() -> Any:
+    """Dask's library; an error that says how to install it where it is missing."""
+    try:
+        import distributed
+    except ImportError:
+        raise InputError("a Dask engine needs dask; install it with: pip install 'rankwright[dask]'") from None
+    return distributed
+
+
+def is_client(engine: Any) -> bool:
+    """Whether this is a Dask client; does not load Dask."""
+    return any(
+        kind.__name__ == "Client" and kind.__module__.startswith("distributed.") for kind in type(engine).__mro__
+    )
+
+
+def connect(address: str) -> DaskWorkers:
+    """The workers of a scheduler at ``host:port``."""
+    distributed = import_distributed()
+    try:
+        client = distributed.Client(f"tcp://{address}", timeout=_CONNECT, set_as_default=False)
+    except (OSError, ValueError):
+        raise InputError(f"no Dask scheduler answers at {address}; expected host:port of a running one") from None
+    return DaskWorkers(client, [client])
+
+
+def local_cluster(n: int | None = None) -> DaskWorkers:
+    """A cluster of ``n`` workers on this machine (default: one per core); ends with the engine."""
+    distributed = import_distributed()
+    cores = os.cpu_count() or 1
+    cluster = distributed.LocalCluster(
+        n_workers=cores if n is None else n,
+        threads_per_worker=1 if n is None else max(1, cores // n),
+        processes=True,
+        dashboard_address="127.0.0.1:0",
+        scheduler_kwargs={"dashboard": False},
+        silence_logs=50,
+    )
+    client = distributed.Client(cluster, set_as_default=False)
+    return DaskWorkers(client, [client, cluster])
+
+
+class _Seat:
+    """A worker and the actor on it."""
+
+    def __init__(self, number: int, address: str, actor: Any) -> None:
+        self.number, self.address, self.actor = number, address, actor
+        self.ready = False
+
+    def __repr__(self) -> str:
+        return f"worker {self.address}"
+
+
+class DaskWorkers:
+    """The workers of a Dask cluster.
+
+    `client`: not asynchronous. `own`: what is closed with the engine: a client, a cluster.
+    """
+
+    def __init__(self, client: Any, started: Sequence[Any] = ()) -> None:
+        if client.asynchronous:
+            raise InputError("the Dask client is asynchronous; expected one made with asynchronous=False")
+        self.client = client
+        self._seats: dict[str, _Seat] = {}
+        self._numbers = itertools.count(1)
+        self._direct: bool | None = None  # whether workers can be reached directly; else through the scheduler
+        self._finish = weakref.finalize(self, _close, list(started), self._seats)
+
+    def hosts(self) -> Sequence[Any]:
+        """The current workers; waits for the first one."""
+        until = time.monotonic() + _STARTING
+        while True:
+            threads = self._threads()
+            for address in [address for address in self._seats if address not in threads]:
+                self._leave(self._seats[address])
+            for address in [address for address in threads if address not in self._seats]:
+                self._seats[address] = _Seat(next(self._numbers), address, self._actor(address, threads[address]))
+            if self._seats:
+                return sorted(self._seats.values(), key=lambda seat: seat.number)
+            if time.monotonic() > until:
+                raise InputError(f"the Dask scheduler at {self._where()} has no workers; expected at least one")
+            time.sleep(_LOOK)
+
+    def at(self, address: str) -> Any:
+        return self._seats.get(address)
+
+    def start(self, host: Any, method: str, *arguments: Any, **options: Any) -> Any:
+        self._make_ready(host)
+        return _Reply(self, host, self._send(host, _as_arrays(pack((method, arguments, options)))))
+
+    def close(self) -> None:
+        """Drop the hosts, and end what this engine started."""
+        self._finish()
+
+    def lose(self, seat: _Seat) -> WorkerLost:
+        self._leave(seat)
+        return WorkerLost(str(seat))
+
+    def check(self, seat: _Seat) -> None:
+        """Raise WorkerLost if a worker is gone, InputError if the scheduler is."""
+        if self._seats.get(seat.address) is not seat or seat.address not in self._threads():
+            raise self.lose(seat)
+
+    def gone(self) -> InputError:
+        return InputError(f"the Dask scheduler at {self._where()} is gone; expected it to run until the end")
+
+    def is_gone(self) -> bool:
+        return bool(self.client.status != "running")
+
+    def _where(self) -> str:
+        return str(getattr(self.client.scheduler, "address", "?")).removeprefix("tcp://")
+
+    def _leave(self, seat: _Seat) -> None:
+        if self._seats.get(seat.address) is seat:
+            del self._seats[seat.address]
+        if not self.is_gone():
+            seat.actor.release()
+
+    def _threads(self) -> dict[str, int]:
+        """The addresses of all workers, with their threads."""
+        threads: dict[str, int] = self._from_scheduler(self.client.scheduler.ncores())
+        return threads
+
+    def _from_scheduler(self, asked: Coroutine[Any, Any, Any]) -> Any:
+        answered = self._run(asked)
+        while True:
+            try:
+                return answered.result(_LOOK)
+            except OSError:  # TimeoutError among them
+                if answered.done() or self.is_gone():
+                    answered.cancel()
+                    raise self.gone() from None
+
+    def _actor(self, address: str, threads: int) -> Any:
+        return self.client.submit(
+            DaskHost,
+            threads,
+            rankwright.__version__,
+            workers=[address],
+            allow_other_workers=False,
+            actor=True,
+            pure=False,
+            key=f"rankwright-host-{uuid.uuid4().hex}",
+        )
+
+    def _make_ready(self, seat: _Seat) -> None:
+        """Wait until the actor of a worker is there."""
+        if self._seats.get(seat.address) is not seat:
+            raise WorkerLost(str(seat))
+        until = time.monotonic() + _STARTING
+        looked = time.monotonic()
+        while not seat.ready:
+            status = seat.actor.status
+            if status == "finished":
+                self._find_way(seat)
+            elif status == "error":
+                raise _not_started(seat.actor.exception())
+            elif status in ("lost", "cancelled") or time.monotonic() > until:
+                raise self.lose(seat)
+            else:
+                time.sleep(_PAUSE)
+                if time.monotonic() - looked > _LOOK:
+                    self.check(seat)
+                    looked = time.monotonic()
+
+    def _find_way(self, seat: _Seat) -> None:
+        if self._direct is None:
+            try:
+                self._run(self.client.rpc(seat.address).identity()).result(_CONNECT)
+                self._direct = True
+            except OSError:
+                self.check(seat)
+                self._direct = False
+        seat.ready = True
+
+    def _send(self, seat: _Seat, frames: list[Any]) -> Result[Any]:
+        from distributed.protocol import to_serialize
+
+        message = {"function": "run", "actor": seat.actor.key, "args": [to_serialize(frames)], "kwargs": {}}
+        if self._direct:
+            return self._run(self.client.rpc(seat.address).actor_execute(**message))
+        return self._run(self.client.scheduler.proxy(worker=seat.address, msg={"op": "actor_execute", **message}))
+
+    def _run(self, asked: Coroutine[Any, Any, Any]) -> Result[Any]:
+        return asyncio.run_coroutine_threadsafe(asked, self.client.loop.asyncio_loop)
+
+
+class _Reply:
+    def __init__(self, workers: DaskWorkers, seat: _Seat, answered: Result[Any]) -> None:
+        self._workers, self._seat, self._answered = workers, seat, answered
+
+    def result(self) -> Any:
+        """Wait for the answer while watching the cluster."""
+        while True:
+            try:
+                answer = self._answered.result(_LOOK)
+                break
+            except (KeyError, asyncio.CancelledError):  # the worker no longer knows the actor
+                raise self._workers.lose(self._seat) from None
+            except OSError:  # TimeoutError among them
+                if self._workers.is_gone():
+                    raise self._workers.gone() from None
+                if self._answered.done():
+                    raise self._workers.lose(self._seat) from None
+                self._look()
+        if answer["status"] != "OK":
+            raise answer["exception"]
+        return result_of(answer["result"])
+
+    def _look(self) -> None:
+        try:
+            self._workers.check(self._seat)
+        except BaseException:
+            self._answered.cancel()
+            raise
+
+
+def _not_started(error: Any) -> Exception:
+    """The message for a worker on which no host could be started."""
+    if isinstance(error, InputError):
+        return error
+    if isinstance(error, ImportError) or "deserializ" in str(error):
+        problem = "the Dask cluster cannot load Rankwright"
+        return InputError(f"{problem}; expected scheduler and workers to have Rankwright {rankwright.__version__}")
+    return InputError(f"no host could be started on a Dask worker: {type(error).__name__}: {error}")
+
+
+def _close(started: list[Any], seats: dict[str, _Seat]) -> None:
+    for seat in seats.values():
+        if seat.actor.client.status == "running":
+            seat.actor.release()
+    seats.clear()
+    for one in started:
+        one.close()
+
+
+# Dask DataFrames as data: each partition is a partition, made by a task and used on the worker that holds it.
+#
+# The driver keeps Dask's futures of the partitions, so Dask recomputes a partition lost with its worker from the
+# frame's own tasks; the driver sends no data.
+
+
+class FrameSource:
+    """A partition made by a Dask task; a second task, pinned to the partition's worker, hands it over to the actor
+    there.
+
+    `key`: of the task. `name`: of the partition, for messages. `workers`, `future`: the cluster, and Dask's future of
+    the partition, which keeps it there; they stay where this object was made.
+    """
+
+    def __init__(self, key: str, name: str, workers: DaskWorkers | None = None, future: Any = None) -> None:
+        self.key, self.name = key, name
+        self._workers, self._future, self._brought = workers, future, None
+
+    def __reduce__(self) -> Any:
+        return FrameSource, (self.key, self.name)
+
+    def bring(self, host: Any) -> None:
+        """Start handing the partition over to a host."""
+        assert self._workers is not None
+        submit = self._workers.client.submit
+        self._brought = submit(_shelve, self.key, self._future, workers=[host.address], pure=False)
+
+    def arrive(self, host: Any) -> None:
+        """Wait until the host can load the partition; WorkerLost if that host is gone."""
+        assert self._workers is not None
+        _wait(self._brought, self.name, partial(self._workers.check, host))
+        self._brought = None
+
+    def load(self) -> RankingData:
+        """The partition that was handed over: the very object that Dask has on this worker."""
+        data: RankingData = _shelf().pop(self.key)
+        return data
+
+
+def _shelf() -> dict[str, Any]:
+    """Partitions handed over to this Dask worker and not yet taken."""
+    shelf: dict[str, Any] = vars(import_distributed().get_worker()).setdefault("_rankwright_partitions", {})
+    return shelf
+
+
+def _shelve(key: str, data: RankingData) -> None:
+    _shelf()[key] = data
+
+
+def is_dask_frame(frame: Any) -> bool:
+    """Test for a Dask DataFrame without loading Dask."""
+    return type(frame).__module__.startswith(("dask.dataframe", "dask_expr")) and hasattr(frame, "to_delayed")
+
+
+def frame_cluster(
+    frame: Any,
+    workers: DaskWorkers,
+    *,
+    qid: str | None = None,
+    label: str | None = None,
+    docid: str | None = None,
+    features: Sequence[str] | None = None,
+    closes: bool = True,
+) -> Cluster:
+    """The partitions of a Dask DataFrame, each on the worker that has it; empty ones are left out.
+
+    `frame`: one row per document; all rows of a query in one partition. `workers`: the cluster. `qid`, `label`,
+    `docid`, `features`: the columns, as in :func:`rankwright.from_frame`. `closes`: whether closing the cluster closes
+    the engine.
+    """
+    for name in (qid, label, *(features or ())):
+        if name is not None and name not in frame.columns:
+            raise InputError(f"the Dask DataFrame has no column {name!r}; it has {', '.join(map(str, frame.columns))}")
+    futures = _make_partitions(frame, workers, {"qid": qid, "label": label, "docid": docid, "features": features})
+    client = workers.client
+    sizes = client.gather([client.submit(_size, future, pure=False) for future in futures])
+    filled = [partition for partition, size in enumerate(sizes) if size]
+    if not filled:
+        raise InputError("the Dask DataFrame has no rows")
+    sources = [
+        FrameSource(futures[partition].key, f"partition {partition}", workers, futures[partition])
+        for partition in filled
+    ]
+    where = client.who_has([futures[partition] for partition in filled])
+    workers.hosts()
+    homes = {}
+    for number, source in enumerate(sources):
+        hosts = [workers.at(address) for address in where.get(source.key, ())]
+        if any(hosts):
+            homes[number] = next(host for host in hosts if host is not None)
+    return Cluster(workers, sources, [sizes[partition] for partition in filled], homes=homes, closes=closes)
+
+
+def _make_partitions(frame: Any, workers: DaskWorkers, columns: dict[str, Any]) -> list[Any]:
+    """Futures of all partitions as ranking data, done."""
+    import dask
+
+    make = dask.delayed(_data_of, pure=False)
+    futures: list[Any] = workers.client.compute([make(partition, columns) for partition in frame.to_delayed()])
+    for partition, future in enumerate(futures):
+        _wait(future, f"partition {partition}", workers.hosts)
+    return futures
+
+
+def _wait(future: Any, name: str, look: Callable[[], Any]) -> None:
+    """Wait for a task while watching the cluster; InputError if it fails."""
+    looked = time.monotonic()
+    while future.status in ("pending", "lost"):  # Dask recomputes what was lost
+        time.sleep(_PAUSE)
+        if time.monotonic() - looked > _LOOK:
+            look()  # raises an error where waiting is futile
+            looked = time.monotonic()
+    if future.status == "finished":
+        return
+    error = future.exception() if future.status == "error" else None
+    if isinstance(error, InputError):
+        raise InputError(f"{name} of the Dask DataFrame: {error.message}")
+    why = f"{type(error).__name__}: {error}" if error is not None else f"it was {future.status}"
+    raise InputError(f"{name} of the Dask DataFrame could not be made: {why}")
+
+
+def _data_of(frame: Any, columns: dict[str, Any]) -> RankingData | None:
+    """A partition as ranking data; None for an empty one."""
+    return from_frame(frame, **columns) if len(frame) else None
+
+
+def _size(data: RankingData | None) -> int:
+    return 0 if data is None else data.n_docs

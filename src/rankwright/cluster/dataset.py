@@ -1,0 +1,381 @@
+"""A data set whose features are in partitions: labels, queries and ids are here, features stay where the partitions
+are.
+
+The result is a `RankingData` like any other, but for its ``X``, which knows rows only by the partition that holds them.
+What is computed with features is computed by groups (`rankwright.engines.cluster`).
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from functools import cached_property, reduce
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from rankwright._types import Array
+from rankwright.cluster.cluster import ActorGroup, Cluster
+from rankwright.data import sparse
+from rankwright.data.dataset import RankingData
+from rankwright.data.order import join_ids, sizes_to_indptr
+from rankwright.data.places import Own, Place, Share, selected
+from rankwright.data.statistics import Statistics
+from rankwright.data.subsets import feature_bytes, stored, with_features
+from rankwright.data.threads import Team, beside, scratch
+from rankwright.errors import InputError
+
+_BLOCK_BYTES = 1 << 23  # of all partitions, at a time, where features are brought together
+
+
+class FeaturesApart(InputError, AttributeError):
+    """Raised where features in partitions are used like an array; an attribute that they lack, to those who ask for
+    it."""
+
+
+class PartitionedFeatures:
+    """The features of documents in partitions.
+
+    `cluster`: the partitions. `starts`: the row at which each query starts, in the order of the partitions.
+    `query_bounds`: the queries of every partition: ``query_bounds[p]:query_bounds[p + 1]``. `shape`, `dtype`, `nbytes`:
+    of all features together, as if they were one array.
+    """
+
+    ndim = 2
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        indptr: Array,
+        query_bounds: Array,
+        n_features: int,
+        dtype: Any,
+        nbytes: int,
+        joining: str = "rankwright convert FOLDER -o JOINED.rank",
+        statistics: Callable[[], Statistics | None] | None = None,
+    ) -> None:
+        self.cluster, self._joining, self._statistics = cluster, joining, statistics
+        self.starts, self.query_bounds = indptr[:-1], query_bounds
+        self.shape, self.dtype, self.nbytes = (int(indptr[-1]), n_features), np.dtype(dtype), nbytes
+
+    def __array__(self, *given: Any, **settings: Any) -> Array:
+        raise self._apart()
+
+    def __getitem__(self, rows: Any) -> Any:
+        raise self._apart()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "cluster":
+            raise AttributeError(name)
+        raise self._apart()
+
+    def _apart(self) -> FeaturesApart:
+        what = f"the features are in {self.cluster.n_partitions:,} partitions, and this needs them in one place"
+        return FeaturesApart(f"{what}; join the partitions first: {self._joining}")
+
+    def shares(self, starts: Array) -> list[Share]:
+        """For every partition, which of the queries that start at these rows it holds."""
+        numbers = np.searchsorted(self.starts, starts)
+        partitions = np.searchsorted(self.query_bounds, numbers, side="right") - 1
+        found = []
+        for partition in range(self.cluster.n_partitions):
+            chosen = np.flatnonzero(partitions == partition)
+            found.append(Share(chosen, numbers[chosen] - self.query_bounds[partition]))
+        return found
+
+    def statistics(self) -> Statistics | None:
+        """The statistics of all rows, if they are known without reading these."""
+        return None if self._statistics is None else self._statistics()
+
+    def place_of(self, data: RankingData) -> Place:
+        """Where the features of all or some of the queries are."""
+        return Partitions(data)
+
+    def doc_ids(self) -> Array | None:
+        """The ids of all documents, in the order of the partitions; None if some partition has none."""
+        survey = self.cluster.make(Survey)
+        found = survey.ask("ids")
+        survey.close()
+        if any(own is None for own in found):
+            return None
+        ids = join_ids(found)
+        ids.flags.writeable = False
+        return ids
+
+    @cached_property
+    def scorers(self) -> ActorGroup:
+        """What scores the documents of every partition."""
+        return self.cluster.make(Scorer)
+
+
+class Partitions(Place):
+    """Features in partitions, with some or all queries of each."""
+
+    is_partitioned: ClassVar[bool] = True
+
+    def __init__(self, data: RankingData) -> None:
+        super().__init__(data)
+        self._X, self._starts = stored(data)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether a call to an actor costs no trip to another process."""
+        return bool(self._X.cluster.is_here)
+
+    @cached_property
+    def shares(self) -> list[Share]:
+        """The queries of every partition."""
+        shares: list[Share] = self._X.shares(self._starts)
+        return shares
+
+    def taken(self, values: Array, share: Share) -> Array:
+        """A value per document, for those of a share."""
+        return np.asarray(values[self.rows_of(share)])
+
+    def make(self, factory: Callable[..., Any], *shared: Any, own: Own = None, threads: int = 1) -> ActorGroup:
+        """Put an object beside every partition."""
+        given = [()] * len(self.shares) if own is None else own
+        each = [(share.local, *mine) for share, mine in zip(self.shares, given, strict=True)]
+        actors: ActorGroup = self._X.cluster.make(factory, *shared, own=each, threads=threads)
+        return actors
+
+    def recall(self, compute: Callable[[], Mapping[str, Array]]) -> dict[str, Array]:
+        """What ``compute`` gives, or has given before a training was interrupted."""
+        results: dict[str, Array] = self._X.cluster.recall(compute)
+        return results
+
+    def record_to(self, journal: Any) -> None:
+        """Keep what `recall` gives in a journal."""
+        self._X.cluster.journal = journal
+
+    def statistics(self, threads: int = 1, *, summed: bool = True) -> Statistics:
+        """The statistics of the features, read where they are and kept with the data."""
+        kept: Statistics | None = vars(self.data).get("_statistics")
+        if kept is None and len(self._starts) == len(self._X.starts):
+            kept = self._X.statistics()
+        if kept is None or (summed and kept.sums is None):
+            with self.made(Reading, threads=threads) as actors:
+                kept = reduce(Statistics.merge, actors.ask("statistics", summed))
+        vars(self.data)["_statistics"] = kept
+        return kept
+
+    def scores(self, model: Any, missing_as_zero: bool = False) -> Array:
+        """A model's scores in the data's own order."""
+        scores = np.empty(self.data.n_docs)
+        results = self._X.scorers.ask("scores", model, missing_as_zero, own=self._queries)
+        for share, of_share in zip(self.shares, results, strict=True):
+            scores[self.rows_of(share)] = of_share
+        return scores
+
+    def per_query(self, function: Callable[[RankingData], Array]) -> Array:
+        """What a function of a data set, found by its name everywhere, gives for every query."""
+        results = np.concatenate(self._X.scorers.ask("applied", function, own=self._queries))
+        return np.asarray(results[np.argsort(np.concatenate([share.chosen for share in self.shares]))])
+
+    def together(self) -> RankingData:
+        """The same data, with features that are here: in memory if they are few, otherwise in a file without a name.
+
+        The file lies beside the partitions where these are on this machine, and in ``TMPDIR`` otherwise; it is gone
+        when the data is.
+        """
+        X = self._X
+        actors = X.cluster.make(Rows)
+        try:
+            forms = actors.ask("form")
+            place = next(
+                (Path(folder) for folder, _ in forms if folder and X.cluster.is_here), Path(tempfile.gettempdir())
+            )
+            sizes = [values for _, values in forms if values is not None]
+            features = _sparse_together(actors, X, place, sizes) if sizes else _dense_together(actors, X, place)
+        finally:
+            actors.close()
+        return with_features(self.data, features)
+
+    @property
+    def _queries(self) -> list[tuple[Array]]:
+        return [(share.local,) for share in self.shares]
+
+
+class Scorer:
+    """Scores the documents of a partition."""
+
+    def __init__(self, data: RankingData, threads: int) -> None:
+        self._data = data
+
+    def scores(self, queries: Array, model: Any, missing_as_zero: bool) -> Array:
+        """Scores of some of the partition's queries, in the order given."""
+        return Place(selected(self._data, queries)).scores(model, missing_as_zero)
+
+    def applied(self, queries: Array, function: Any) -> Any:
+        """A function of some of the partition's queries."""
+        return function(selected(self._data, queries))
+
+
+class Reading:
+    """Reads the features of some queries of a partition."""
+
+    def __init__(self, data: RankingData, threads: int, queries: Array) -> None:
+        self._data, self._threads = selected(data, queries), threads
+
+    def statistics(self, summed: bool) -> Statistics:
+        """Their statistics."""
+        team = Team(self._threads)
+        try:
+            return Statistics.of(self._data, team, summed=summed)
+        finally:
+            team.close()
+
+
+class Survey:
+    """What the driver has to know of a partition."""
+
+    def __init__(self, data: RankingData, threads: int) -> None:
+        self._data = data
+
+    def facts(self) -> dict[str, Any]:
+        """Labels, queries, ids and the form of the features."""
+        data = self._data
+        return {
+            "labels": np.asarray(data.labels),
+            "sizes": data.sizes,
+            "query_ids": np.asarray(data.query_ids),
+            "names": data.feature_names,
+            "categories": dict(data.categories),
+            "form": (data.n_features, data.X.dtype.str, data.is_sparse),
+            "bytes": feature_bytes(data),
+        }
+
+    def ids(self) -> Array | None:
+        """The ids of the documents."""
+        return None if self._data.doc_ids is None else np.asarray(self._data.doc_ids)
+
+
+class Rows:
+    """The features of a partition, some rows at a time."""
+
+    def __init__(self, data: RankingData, threads: int) -> None:
+        self._data = data
+
+    def form(self) -> tuple[str | None, int | None]:
+        """The folder that the features are in, and how many values are stored; None if all are."""
+        X = self._data.X
+        folder = beside(X)
+        return None if folder is None else str(folder.parent), len(X.data) if sparse.issparse(X) else None
+
+    def block(self, first: int, last: int) -> Any:
+        """Some rows; of sparse ones, their values and columns."""
+        X = self._data.X
+        if not sparse.issparse(X):
+            return np.array(X[first:last])
+        start, stop = X.indptr[min(first, self._data.n_docs)], X.indptr[min(last, self._data.n_docs)]
+        return np.array(X.data[start:stop]), np.array(X.indices[start:stop])
+
+    def ends(self) -> Array:
+        """Where the rows of a sparse partition end."""
+        return np.asarray(self._data.X.indptr[1:], np.int64)
+
+
+def _bounds(X: PartitionedFeatures) -> Array:
+    """The rows of every partition."""
+    return np.append(X.starts, X.shape[0])[X.query_bounds]
+
+
+def _dense_together(actors: ActorGroup, X: PartitionedFeatures, place: Path) -> Array:
+    whole = scratch(X.shape, X.dtype, place)
+    bounds = _bounds(X)
+    step = max(1, _BLOCK_BYTES // (X.cluster.n_partitions * max(1, X.shape[1]) * X.dtype.itemsize))
+    for first in range(0, int(np.diff(bounds).max()), step):
+        for start, rows in zip(bounds.tolist(), actors.ask("block", first, first + step), strict=False):
+            whole[start + first : start + first + len(rows)] = rows
+    whole.flags.writeable = False
+    return whole
+
+
+def _sparse_together(actors: ActorGroup, X: PartitionedFeatures, place: Path, many: list[int]) -> Any:
+    bounds, filled = _bounds(X), np.concatenate([[0], np.cumsum(many)]).astype(np.int64)
+    index = np.int32 if filled[-1] < 2**31 else np.int64
+    values, columns = scratch((int(filled[-1]),), X.dtype, place), scratch((int(filled[-1]),), index, place)
+    starts = [own + start for own, start in zip(actors.ask("ends"), filled.tolist(), strict=False)]
+    indptr = np.concatenate([[0], *starts]).astype(index)
+    at = filled[:-1].copy()
+    step = max(
+        1, int(_BLOCK_BYTES // max(1, 16 * X.cluster.n_partitions * max(1, int(filled[-1]) // max(1, X.shape[0]))))
+    )
+    for first in range(0, int(np.diff(bounds).max()), step):
+        for partition, (own, places) in enumerate(actors.ask("block", first, first + step)):
+            values[at[partition] : at[partition] + len(own)] = own
+            columns[at[partition] : at[partition] + len(own)] = places
+            at[partition] += len(own)
+    for array in (values, columns, indptr):
+        array.flags.writeable = False
+    return sparse.csr_array((values, columns, indptr), shape=X.shape)
+
+
+def gather_partitions(
+    cluster: Cluster,
+    place: str = "FOLDER",
+    *,
+    repair: str | None = None,
+    joining: str | None = None,
+    statistics: Callable[[], Statistics | None] | None = None,
+) -> RankingData:
+    """The data of all partitions, in their order; a query that is in two of them is refused.
+
+    `cluster`: the partitions. `place`: where they come from, for messages. `repair`, `joining`: what brings the
+    documents of every query together, and what makes one data set of the partitions; default: commands for a folder.
+    `statistics`: gives the statistics of the features of all partitions, if they are known.
+    """
+    survey = cluster.make(Survey)
+    facts = survey.ask("facts")
+    survey.close()
+    repair = repair or f"rankwright convert {place} --by-query {cluster.n_partitions} -o NEW.partitions"
+    joining = joining or f"rankwright convert {place} -o JOINED.rank"
+    for partition, other in enumerate(facts[1:], 1):
+        for what, name in (("features", "names"), ("categories", "categories"), ("form of features", "form")):
+            if other[name] != facts[0][name]:
+                found = f"{cluster.partition_name(0)} and {cluster.partition_name(partition)} differ in their {what}"
+                raise InputError(f"{found}; expected the same in all partitions: {repair} makes them so", place)
+    ids = join_ids([partition["query_ids"] for partition in facts])
+    query_bounds = sizes_to_indptr(np.array([len(partition["query_ids"]) for partition in facts], np.int64))
+    _check_whole(ids, query_bounds, cluster, place, repair)
+    indptr = sizes_to_indptr(np.concatenate([partition["sizes"] for partition in facts]))
+    n_features, dtype, _ = facts[0]["form"]
+    X = PartitionedFeatures(
+        cluster,
+        indptr,
+        query_bounds,
+        n_features,
+        dtype,
+        sum(partition["bytes"] for partition in facts),
+        joining,
+        statistics,
+    )
+    labels = np.concatenate([partition["labels"] for partition in facts])
+    for array in (labels, indptr, ids):
+        array.flags.writeable = False
+    data = object.__new__(_Partitioned)  # the constructor would set ids
+    kept = {"feature_names": facts[0]["names"], "rows": None, "categories": facts[0]["categories"]}
+    vars(data).update({"X": X, "labels": labels, "indptr": indptr, "query_ids": ids} | kept)
+    return data
+
+
+class _Partitioned(RankingData):
+    """A RankingData whose document ids come here when they are first asked for."""
+
+    @cached_property
+    def doc_ids(self) -> Array | None:
+        """One id per row, or None."""
+        found: Array | None = self.X.doc_ids()
+        return found
+
+
+def _check_whole(ids: Array, query_bounds: Array, cluster: Cluster, place: str, repair: str) -> None:
+    """Refuse a query that is in two partitions."""
+    unique, counts = np.unique(ids, return_counts=True)
+    if (counts > 1).any():
+        split = unique[int(np.argmax(counts > 1))]
+        where = np.searchsorted(query_bounds, np.flatnonzero(ids == split), side="right") - 1
+        partitions = " and in ".join(cluster.partition_name(partition) for partition in where[:2].tolist())
+        what = f"query {split} is in {partitions}; expected each query in one partition"
+        raise InputError(f"{what}: {repair} repairs it", place)

@@ -1,0 +1,285 @@
+"""The code that runs beside the data: a host loads partitions, keeps objects beside each of them, and calls their
+methods.
+
+One host in this process, one in every worker process, one on every Dask worker: the code is the same, and what it
+computes depends on the partition alone.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import queue
+import signal
+import struct
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+Factory = Callable[..., Any]  # (data, threads, *arguments) -> object; pickled by name
+Call = tuple[str, tuple[Any, ...]]  # the name of a method, and its arguments
+Key = tuple[str, int]  # the name of a cluster, and the number of one of its partitions, or of its groups
+
+
+class Source(Protocol):
+    """The origin of a partition; travels to the host that loads it.
+
+    A source may also have ``bring(host)`` and ``arrive(host)``, called before the host loads: the first starts to send
+    the partition there, the second waits for it.
+    """
+
+    def load(self) -> Any:
+        """The partition as RankingData, with features left in their file where possible."""
+
+
+class Host:
+    """Partitions, and objects beside them.
+
+    `threads`: threads for every object; default: what it is made with.
+    """
+
+    def __init__(self, threads: int | None = None) -> None:
+        self._threads = threads
+        self._data: dict[Key, Any] = {}
+        self._objects: dict[tuple[Key, Key], Any] = {}
+        self._loads: dict[Key, int] = {}
+
+    def load(self, partition: Key, source: Source) -> None:
+        if partition not in self._data:
+            self._data[partition] = source.load()
+            self._loads[partition] = self._loads.get(partition, 0) + 1
+
+    def loads(self) -> dict[Key, int]:
+        """How often each partition was loaded here."""
+        return dict(self._loads)
+
+    def make(self, actors: Key, partition: Key, factory: Factory, threads: int, arguments: tuple[Any, ...]) -> None:
+        self.drop(actors, partition)
+        self._objects[actors, partition] = factory(self._data[partition], self._threads or threads, *arguments)
+
+    def call(
+        self, actors: Key, calls: Mapping[Key, Call], shared: tuple[Any, ...] = (), *, summed: bool = False
+    ) -> dict[Key, Any]:
+        """Call a method of the actors's object beside each of some partitions; ``shared`` arguments come after its own.
+
+        With ``summed`` the results are integers of which only the sum is needed; it is returned under the lowest
+        partition.
+        """
+        results: dict[Key, Any] = {}
+        for partition in sorted(calls):
+            method, arguments = calls[partition]
+            result = getattr(self._objects[actors, partition], method)(*arguments, *shared)
+            if summed and results:
+                first = next(iter(results))
+                results[first] = add_up([results[first], result])
+            else:
+                results[partition] = result
+        return results
+
+    def several(self, calls: Sequence[Call]) -> None:
+        """Several calls in one message, in order."""
+        for method, arguments in calls:
+            getattr(self, method)(*arguments)
+
+    def drop(self, actors: Key, partition: Key) -> None:
+        dropped = self._objects.pop((actors, partition), None)
+        if hasattr(dropped, "close"):
+            dropped.close()
+
+    def unload(self, partition: Key) -> None:
+        """Forget a partition, and the objects beside it."""
+        for actors in [actors for actors, beside in self._objects if beside == partition]:
+            self.drop(actors, partition)
+        self._data.pop(partition, None)
+
+    def leave(self, cluster: str) -> None:
+        for partition in [partition for partition in self._data if partition[0] == cluster]:
+            self.unload(partition)
+
+    def close(self) -> None:
+        for actors, partition in list(self._objects):
+            self.drop(actors, partition)
+        self._data.clear()
+
+
+def add_up(results: Sequence[Any]) -> Any:
+    """The sum of integers, of arrays of them, or of tuples of such: the same in any order.
+
+    Examples
+    --------
+    >>> add_up([(1, np.array([1, 2])), (5, np.array([3, 4]))])
+    (6, array([4, 6]))
+    """
+    if isinstance(results[0], tuple):
+        return tuple(add_up(column) for column in zip(*results, strict=True))
+    total = results[0]
+    for other in results[1:]:
+        total = total + other
+    if not np.issubdtype(np.asarray(total).dtype, np.integer):
+        raise TypeError("only whole numbers are summed where the partitions are: other sums depend on their order")
+    return total
+
+
+# The default engine: one host, in this process.
+
+
+@dataclass(frozen=True)
+class _Done:
+    value: Any
+
+    def result(self) -> Any:
+        return self.value
+
+
+class Local:
+    """All partitions in this process, one after the other."""
+
+    is_here = True
+
+    def __init__(self) -> None:
+        self.host = Host()
+
+    def hosts(self) -> Sequence[Any]:
+        return [0]
+
+    def start(self, host: Any, method: str, *arguments: Any, **options: Any) -> _Done:
+        return _Done(getattr(self.host, method)(*arguments, **options))
+
+    def close(self) -> None:
+        self.host.close()
+
+
+# Calls and answers as bytes: pickle protocol 5, with the memory of arrays beside it instead of copied into it.
+#
+# Arrays arrive writable, so code sees the same kind of array with any engine. Pickling here rather than in Dask makes
+# what a worker cannot load an error of the call, not a broken connection.
+
+
+Frame = bytes | bytearray | memoryview
+_PROTOCOL = 5
+
+
+def pack(value: Any) -> list[Frame]:
+    """A value as frames: the pickle, then the memory of its arrays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> frames = pack(("mean", np.zeros(1000)))
+    >>> [len(frame) for frame in frames[1:]], unpack(frames)[1].flags.writeable
+    ([8000], True)
+    """
+    buffers: list[pickle.PickleBuffer] = []
+    head = pickle.dumps(value, protocol=_PROTOCOL, buffer_callback=buffers.append)
+    return [head, *(buffer.raw() for buffer in buffers)]
+
+
+def unpack(frames: Sequence[Any]) -> Any:
+    head, *rest = frames
+    writable = [bytearray(frame) if memoryview(frame).readonly else frame for frame in rest]
+    return pickle.loads(head, buffers=writable)
+
+
+def answer(host: Host, frames: Sequence[Any]) -> list[Frame]:
+    """Carry out the request in frames: its result, or the error, as frames."""
+    try:
+        method, arguments, options = unpack(frames)
+        return pack((True, getattr(host, method)(*arguments, **options)))
+    except Exception as error:
+        return pack((False, _portable(error)))
+
+
+def result_of(frames: Sequence[Any]) -> Any:
+    """The result in an answer; raises the error if it holds one."""
+    succeeded, value = unpack(frames)
+    if succeeded:
+        return value
+    raise value
+
+
+def _portable(error: Exception) -> Exception:
+    """An error with its traceback, in a form that another process can raise."""
+    where = "".join(traceback.format_exception(error))
+    try:
+        error.add_note(f"Where it was raised:\n{where}")
+        pickle.loads(pickle.dumps(error, protocol=_PROTOCOL))
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}: {error}\nWhere it was raised:\n{where}")
+    return error
+
+
+# A worker process: one host that reads requests from standard input and writes answers to standard output.
+#
+# A message is a number, the number of its frames and their lengths, then the frames (`rankwright.engines.wire`). The
+# process ends at once when its standard input does, and so when its parent ends.
+
+
+_HEAD = struct.Struct("<QQ")  # the message's number, its frames
+_MOST = 1 << 30  # bytes that every system writes at once
+
+
+def read_message(descriptor: int) -> tuple[int, list[bytearray]]:
+    """The next message; EOFError at the end of the pipe."""
+    number, n_frames = _HEAD.unpack(_read(descriptor, _HEAD.size))
+    lengths = struct.unpack(f"<{n_frames}Q", _read(descriptor, 8 * n_frames))
+    return number, [_read(descriptor, length) for length in lengths]
+
+
+def write_message(descriptor: int, number: int, frames: Sequence[Frame]) -> None:
+    """Write a message; OSError if nobody reads it."""
+    lengths = [memoryview(frame).nbytes for frame in frames]
+    head = _HEAD.pack(number, len(frames)) + struct.pack(f"<{len(frames)}Q", *lengths)
+    for frame in (head, *frames):
+        view = memoryview(frame).cast("B")
+        while view:
+            view = view[os.write(descriptor, view[:_MOST]) :]
+
+
+def _read(descriptor: int, length: int) -> bytearray:
+    message = bytearray(length)
+    view = memoryview(message)
+    while view:
+        n_read = os.readv(descriptor, [view[:_MOST]]) if hasattr(os, "readv") else _read_into(descriptor, view)
+        if not n_read:
+            raise EOFError
+        view = view[n_read:]
+    return message
+
+
+def _read_into(descriptor: int, view: memoryview) -> int:
+    piece = os.read(descriptor, min(len(view), 1 << 20))
+    view[: len(piece)] = piece
+    return len(piece)
+
+
+def main(threads: int) -> None:
+    """Answer requests until the standard input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
+    requests, answers = os.dup(0), os.dup(1)
+    with open(os.devnull, "rb") as null:
+        os.dup2(null.fileno(), 0)
+    os.dup2(2, 1)  # output of print must not mix with the answers
+    waiting: queue.SimpleQueue[tuple[int, list[Any]]] = queue.SimpleQueue()
+    threading.Thread(target=_receive, args=(requests, waiting), daemon=True).start()
+    host = Host(threads)
+    while True:
+        number, frames = waiting.get()
+        write_message(answers, number, answer(host, frames))
+
+
+def _receive(descriptor: int, waiting: queue.SimpleQueue[tuple[int, list[Any]]]) -> None:
+    """Receive messages while the host works; end the process with the pipe."""
+    while True:
+        try:
+            waiting.put(read_message(descriptor))
+        except (EOFError, OSError):
+            os._exit(0)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

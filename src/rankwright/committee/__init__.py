@@ -1,0 +1,1 @@
+"""Several rankers at once: the committee of `auto`, and interpolation."""

@@ -1,0 +1,614 @@
+"""Writing partitions: rows go to files of their partition as they are read, then the queries of each partition are
+brought together.
+
+Memory holds some batches of rows, and some bytes for each row of one partition; it does not grow with the rest. The
+same rows in the same order give the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankwright._types import Array
+from rankwright.data import sparse
+from rankwright.data.categories import NO_CATEGORY, category_numbers, named
+from rankwright.data.dataset import most_features
+from rankwright.data.order import query_chunks, sizes_to_indptr
+from rankwright.data.statistics import Statistics, StatisticsBuilder, Sums
+from rankwright.data.subsets import rows_of
+from rankwright.errors import InputError
+from rankwright.io.container import ArrayFile, FolderWriter, writing
+from rankwright.io.features import Rows
+from rankwright.io.files import Progress, replace_folder
+from rankwright.io.folder import FOLDER, folder_facts, storable_ids
+from rankwright.io.partition_inputs import Input, Settings
+from rankwright.io.partitions import (
+    MANIFEST,
+    PARTITIONS,
+    STATISTICS,
+    PartitionEntry,
+    header_sum,
+    is_partitions,
+    read_manifest,
+)
+
+# Rows on their way into partitions: written to files of their partition in the order in which they come, memory
+# bounded.
+#
+# The partition of a query is a hash of its id, the same on every machine: BLAKE2b of the id as text, modulo the number
+# of partitions. A number and the text of it are in the same partition.
+
+
+_HELD_BYTES = 1 << 24  # in memory before they are written
+_KINDS = {"i": "whole numbers", "f": "numbers with a decimal point", "U": "text"}
+
+
+def query_hash(query: Any) -> int:
+    """64 bits of a hash of a query id, the same on every machine and for a number and its text.
+
+    Examples
+    --------
+    >>> query_hash("7") == query_hash(7) == query_hash(np.int32(7))
+    True
+    """
+    value = query.item() if isinstance(query, np.generic) else query
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    digest = hashlib.blake2b(str(value).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
+
+
+def partition_of(query: Any, n_partitions: int) -> int:
+    """The number of the partition that a query is in, from 0.
+
+    Examples
+    --------
+    >>> [partition_of(query, 4) for query in ("a", "b", "c", 1, 2, 3)]
+    [0, 0, 3, 2, 3, 2]
+    """
+    return query_hash(query) % n_partitions
+
+
+class Spill:
+    """Rows of partitions in files, in the order in which they were added.
+
+    `folder`: where the files go. `n_partitions`: number of partitions. `shown`: what is being written, for messages.
+    """
+
+    def __init__(self, folder: Path, n_partitions: int, shown: Path) -> None:
+        self.folder, self.n_partitions, self._shown = folder, n_partitions, shown
+        self._held: list[tuple[Rows, Array]] = []
+        self._held_bytes = 0
+        self._kinds: dict[str, tuple[str, str | Path]] = {}
+        self.keeps_documents = True
+        with writing(shown):
+            folder.mkdir()
+
+    def add(self, rows: Rows, path: str | Path) -> None:
+        """Add rows of an input."""
+        rows = Rows(rows.X, rows.labels, self._ids(rows.qid, "query", path), self._documents(rows, path))
+        self._held.append((rows, _hashes(rows.qid)))
+        self._held_bytes += rows.n_bytes
+        if self._held_bytes >= _HELD_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is held in memory."""
+        taken = [(rows, hashes, *self._by_partition(hashes)) for rows, hashes in self._held]
+        self._held, self._held_bytes = [], 0
+        for partition in range(self.n_partitions):
+            files: dict[str, list[Array]] = {}
+            for rows, hashes, order, bounds in taken:
+                chosen = order[bounds[partition] : bounds[partition + 1]]
+                for name, values in _files(rows.take(chosen), hashes[chosen]).items() if len(chosen) else ():
+                    files.setdefault(name, []).append(values)
+            with writing(self._shown):
+                for name, listed in files.items():
+                    with open(self.path(partition, name), "ab") as file:
+                        for values in listed:
+                            file.write(np.ascontiguousarray(values).view(np.uint8).data)
+
+    def _by_partition(self, hashes: Array) -> tuple[Array, Array]:
+        partitions = (hashes % np.uint64(self.n_partitions)).astype(np.int64)
+        order = np.argsort(partitions, kind="stable")
+        return order, np.searchsorted(partitions[order], np.arange(self.n_partitions + 1))
+
+    def path(self, partition: int, name: str) -> Path:
+        """The file of a partition."""
+        return self.folder / f"{partition}.{name}"
+
+    def _documents(self, rows: Rows, path: str | Path) -> Array | None:
+        self.keeps_documents &= rows.doc_ids is not None
+        return self._ids(rows.doc_ids, "document", path) if self.keeps_documents and rows.doc_ids is not None else None
+
+    def _ids(self, ids: Array, what: str, path: str | Path) -> Array:
+        """Ids as 8-byte numbers or text, of the same kind in all inputs."""
+        ids = storable_ids(ids, f"{what} ids")
+        if ids.dtype.kind in "iu":
+            if ids.dtype == np.uint64 and len(ids) and ids.max() > np.iinfo(np.int64).max:
+                raise InputError(f"the {what} id {ids.max()} does not fit 64 bits; expected it as text", path)
+            ids = ids.astype(np.int64)
+        elif ids.dtype.kind == "f":
+            ids = ids.astype(np.float64)
+        kind, first = self._kinds.setdefault(what, (ids.dtype.kind, path))
+        if kind != ids.dtype.kind:
+            found = f"{what} ids are {_KINDS[ids.dtype.kind]}, but {_KINDS[kind]} in {first}"
+            raise InputError(f"{found}; expected the same in all inputs", path)
+        return ids
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """Of queries and documents, the kind of their ids: i, f or U, as numpy has them."""
+        return {what: kind for what, (kind, _) in self._kinds.items()}
+
+
+def _hashes(qid: Array) -> Array:
+    """The hash of the query of every row; computed once for each run of rows, or each query if these are fewer."""
+    starts = np.flatnonzero(np.append(True, qid[1:] != qid[:-1]))
+    unique, inverse = np.unique(qid[starts], return_inverse=True)
+    hashes = np.fromiter((query_hash(one) for one in unique.tolist()), np.uint64, len(unique))
+    return np.repeat(hashes[inverse], np.diff(np.append(starts, len(qid))))
+
+
+def _files(rows: Rows, hashes: Array) -> dict[str, Array]:
+    """What is written of rows of one partition: query ids once for each run of rows."""
+    starts = np.flatnonzero(np.append(True, rows.qid[1:] != rows.qid[:-1]))
+    sizes = np.diff(np.append(starts, len(hashes)))
+    files = {"labels": rows.labels, "run_hash": hashes[starts], "run_size": sizes}
+    files |= _id_files("qid", rows.qid[starts])
+    if rows.doc_ids is not None:
+        files |= _id_files("doc", rows.doc_ids)
+    if not sparse.issparse(rows.X):
+        return files | {"X": rows.X}
+    columns = rows.X.indices.astype(np.int32)
+    return files | {"counts": np.diff(rows.X.indptr).astype(np.int64), "columns": columns, "values": rows.X.data}
+
+
+def _id_files(name: str, ids: Array) -> dict[str, Array]:
+    """Numbers as they are; texts as their lengths and all their characters."""
+    if ids.dtype.kind != "U":
+        return {name: ids}
+    characters = np.ascontiguousarray(ids).view(np.uint32).reshape(len(ids), -1)
+    width = characters.shape[1]
+    ends = np.where(characters != 0, np.arange(1, width + 1, dtype=np.int32), 0).max(axis=1, initial=0)
+    kept = np.arange(width) < ends[:, None]
+    return {f"{name}_size": ends.astype(np.int32), f"{name}_text": characters[kept]}
+
+
+# A partition under construction: its rows in input order, and the permutation that groups them by query.
+
+
+_ID_ROWS = 1 << 16  # ids copied at a time
+_BLOCK_VALUES = 1 << 17  # features copied at a time
+_BLOCK_ROWS = 1 << 16  # of sparse features looked at at a time
+_ROW_VALUES = 8  # what a row counts besides its values, where it is sparse
+
+
+class StoredPart:
+    """The rows of a partition, mapped, and where each of them goes; some bytes a row are in memory.
+
+    `indptr`: boundaries of the queries, which come in the order of their first row. `n_docs`, `n_queries`: its size.
+    """
+
+    def __init__(self, spill: Spill, partition: int) -> None:
+        self._spill, self._partition = spill, partition
+        hashes, sizes = self._map("run_hash", np.uint64), self._map("run_size", np.int64)
+        self._query_of_run, self._first_run = _queries(hashes)
+        self.n_docs, self.n_queries = int(sizes.sum()), len(self._first_run)
+        self.indptr = sizes_to_indptr(np.bincount(self._query_of_run, sizes, self.n_queries).astype(np.int64))
+        self._rows = _gathered(np.argsort(self._query_of_run, kind="stable"), sizes, self.n_docs)
+
+    def labels(self) -> Iterator[Array]:
+        """The labels in their new order, some at a time."""
+        labels = self._map("labels", np.float64)
+        return (labels[self._rows[start : start + _ID_ROWS]] for start in range(0, self.n_docs, _ID_ROWS))
+
+    def query_ids(self) -> Array:
+        """One id for each query; two queries with the same hash are refused."""
+        ids = self._ids("qid", "query")
+        found = ids.at(self._first_run)
+        for start in range(0, len(self._query_of_run), _ID_ROWS):
+            runs = np.arange(start, min(start + _ID_ROWS, len(self._query_of_run)))
+            expected, own = found[self._query_of_run[runs]], ids.at(runs)
+            if (expected != own).any():
+                at = int(np.argmax(expected != own))
+                what = f"the queries {expected[at]} and {own[at]} have the same 64-bit hash"
+                raise InputError(f"{what}; expected another id for one of them")
+        return found
+
+    def doc_ids(self) -> tuple[np.dtype[Any], Iterator[Array]]:
+        """The type of the document ids, and these, some at a time."""
+        ids = self._ids("doc", "document")
+        blocks = (ids.at(self._rows[start : start + _ID_ROWS]) for start in range(0, self.n_docs, _ID_ROWS))
+        return ids.dtype, blocks
+
+    def blocks(self, width: int, dtype: np.dtype[Any], is_sparse: bool) -> Iterator[Any]:
+        """The features in their new order, some rows at a time, dense or CSR."""
+        if not self._path("counts").exists():
+            X = self._map("X", dtype).reshape(-1, width)
+            step = max(1, _BLOCK_VALUES // max(1, width))
+            for start in range(0, self.n_docs, step):
+                block = X[self._rows[start : start + step]]
+                yield sparse.csr_array(block) if is_sparse else block
+            return
+        counts, columns = self._map("counts", np.int64), self._map("columns", np.int32)
+        values, starts = self._map("values", dtype), sizes_to_indptr(counts)
+        size_of_row = _ROW_VALUES if is_sparse else width
+        for start in range(0, self.n_docs, _BLOCK_ROWS):
+            rows = self._rows[start : start + _BLOCK_ROWS]
+            bounds = sizes_to_indptr(counts[rows])
+            for first, last in query_chunks(bounds + np.arange(len(bounds)) * size_of_row, _BLOCK_VALUES):
+                own = bounds[first : last + 1] - bounds[first]
+                chosen = rows_of(starts[rows[first:last]], own)
+                block = sparse.csr_array((values[chosen], columns[chosen], own), shape=(last - first, width))
+                yield block if is_sparse else block.toarray()
+
+    def n_stored(self, width: int) -> int:
+        """How many sparse values there may be at most."""
+        if self._path("counts").exists():
+            return int(self._map("counts", np.int64).sum())
+        return self.n_docs * width
+
+    def remove(self) -> None:
+        """Remove the files."""
+        for path in self._spill.folder.glob(f"{self._partition}.*"):
+            path.unlink()
+
+    def _ids(self, name: str, what: str) -> _Numbers | _Texts:
+        kind = self._spill.kinds[what]
+        if kind != "U":
+            return _Numbers(self._map(name, np.int64 if kind == "i" else np.float64))
+        return _Texts(self._map(f"{name}_size", np.int32), self._map(f"{name}_text", np.uint32))
+
+    def _path(self, name: str) -> Path:
+        return self._spill.path(self._partition, name)
+
+    def _map(self, name: str, dtype: Any) -> Array:
+        path = self._path(name)
+        if not path.exists() or not path.stat().st_size:
+            return np.empty(0, dtype)
+        return np.asarray(np.memmap(path, dtype, "r"))
+
+
+def _queries(hashes: Array) -> tuple[Array, Array]:
+    """The query of each run of rows, numbered by their first runs, and these."""
+    order = np.argsort(hashes, kind="stable")
+    is_first = np.append(True, hashes[order[1:]] != hashes[order[:-1]])
+    first = order[is_first]
+    place = np.empty(len(first), _small(len(hashes)))
+    place[np.argsort(first)] = np.arange(len(first))
+    query = np.empty(len(hashes), place.dtype)
+    query[order] = place[np.cumsum(is_first, dtype=place.dtype) - 1]
+    return query, np.sort(first)
+
+
+def _gathered(runs: Array, sizes: Array, n_docs: int) -> Array:
+    """The rows of runs, one run after the other: each row is the one before plus 1, but for the first of a run."""
+    rows = np.ones(n_docs, _small(n_docs))
+    starts = sizes_to_indptr(sizes)
+    at = before = 0
+    for block in range(0, len(runs), _ID_ROWS):
+        own = runs[block : block + _ID_ROWS]
+        bounds = at + sizes_to_indptr(sizes[own])
+        lasts = starts[own + 1] - 1
+        rows[bounds[:-1]] = starts[own] - np.append(before, lasts[:-1])
+        at, before = int(bounds[-1]), int(lasts[-1])
+    return np.cumsum(rows, dtype=rows.dtype, out=rows)
+
+
+def _small(length: int) -> type[np.signedinteger[Any]]:
+    """The smaller type that can number so many."""
+    return np.int32 if length < 2**31 else np.int64
+
+
+class _Numbers:
+    """Ids that are numbers."""
+
+    def __init__(self, numbers: Array) -> None:
+        self._numbers, self.dtype = numbers, numbers.dtype
+
+    def at(self, rows: Array) -> Array:
+        return np.asarray(self._numbers[rows])
+
+
+class _Texts:
+    """Ids that are texts, from their lengths and all their characters."""
+
+    def __init__(self, sizes: Array, characters: Array) -> None:
+        self._bounds, self._characters = sizes_to_indptr(sizes), characters
+        self._width = max(1, int(sizes.max(initial=0)))
+        self.dtype = np.dtype(f"<U{self._width}")
+
+    def at(self, rows: Array) -> Array:
+        starts, sizes = self._bounds[rows], self._bounds[rows + 1] - self._bounds[rows]
+        found = np.zeros((len(rows), self._width), np.uint32)
+        found[np.arange(self._width) < sizes[:, None]] = self._characters[rows_of(starts, sizes_to_indptr(sizes))]
+        return found.view(self.dtype).reshape(-1)
+
+
+_SPARSE_BYTES = 4  # of a column's number, and of a row's boundary
+_MOST_LABELS = 1000
+
+
+@dataclass(frozen=True)
+class Form:
+    """What all partitions have in common."""
+
+    names: tuple[str, ...] | None
+    n_features: int
+    dtype: np.dtype[Any]
+    is_sparse: bool
+    has_doc_ids: bool
+    categories: Mapping[int, tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class Written:
+    """What was written."""
+
+    form: Form
+    partitions: list[PartitionEntry]
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries."""
+        return sum(partition.queries for partition in self.partitions)
+
+    @property
+    def n_docs(self) -> int:
+        """Number of documents."""
+        return sum(partition.documents for partition in self.partitions)
+
+
+def write_partitions(
+    inputs: Sequence[Input],
+    n_partitions: int,
+    path: str | Path,
+    settings: Settings,
+    *,
+    is_sparse: bool | None = None,
+    progress: Progress | None = None,
+) -> Written:
+    """Read inputs one after the other and write their queries into partitions; a folder appears only when it is
+    complete.
+
+    `inputs`: what to read, in this order. `n_partitions`: number of partitions; those to which no query belongs are
+    left out. `path`: the folder, usually with the suffix ``.partitions``. `settings`: how to read. `is_sparse`: sparse
+    or dense features; default: as the inputs are, text as whichever is smaller. `progress`: called with (bytes read,
+    total bytes).
+    """
+    path = Path(path)
+    check_replaceable(path)
+    with replace_folder(path, MANIFEST) as folder:
+        spill = Spill(folder / "spill", n_partitions, path)
+        form = _spilled(inputs, spill, settings, is_sparse, progress)
+        digits = max(4, len(str(n_partitions - 1)))
+        manifest = FolderWriter(folder, path, PARTITIONS)
+        partitions: list[PartitionEntry] = []
+        statistics: list[Statistics] = []
+        for number in range(n_partitions):
+            if spill.path(number, "labels").exists():
+                name = f"partition-{number:0{digits}}.rank"
+                entry, of_partition = _write_partition(StoredPart(spill, number), folder, path, name, form)
+                partitions.append(entry)
+                statistics.append(of_partition)
+        with writing(path):
+            spill.folder.rmdir()
+        written = Written(form, partitions)
+        manifest.finish(_facts(written, n_partitions) | {"powers": _save_statistics(manifest, statistics)})
+    return written
+
+
+def _save_statistics(manifest: FolderWriter, statistics: Sequence[Statistics]) -> dict[str, int]:
+    """Write the statistics of all partitions; the powers of two of their sums' first digits."""
+    for name, field in zip(STATISTICS, ("low", "high", "missing"), strict=False):
+        manifest.save(name, np.stack([getattr(of_partition, field) for of_partition in statistics]))
+    powers = {}
+    for name in STATISTICS[3:]:
+        digits, powers[name] = Sums.stacked([getattr(of_partition, name) for of_partition in statistics])
+        manifest.save(name, digits)
+    return powers
+
+
+def check_replaceable(path: Path) -> None:
+    """Refuse to replace anything but a folder of partitions."""
+    if not path.exists():
+        return
+    what = "exists and is not a folder of partitions; expected a new name"
+    if not is_partitions(path):
+        raise InputError(what, path)
+    try:
+        manifest = read_manifest(path)
+    except InputError:
+        raise InputError(what, path) from None
+    written = {
+        MANIFEST,
+        *(f"{name}.npy" for name in manifest.header["arrays"]),
+        *(partition.name for partition in manifest.partitions),
+    }
+    others = sorted({entry.name for entry in path.iterdir()} - written)
+    if others:
+        raise InputError(f"contains files that are not partition of it ({others[0]}); expected a new name", path)
+
+
+def _spilled(
+    inputs: Sequence[Input], spill: Spill, settings: Settings, is_sparse: bool | None, progress: Progress | None
+) -> Form:
+    """Write all rows to the files of their partitions; what they have in common."""
+    keeps_sparse = any(one.is_sparse is not False for one in inputs)
+    _check_same_names(inputs)
+    n_rows, done, total = 0, 0, sum(one.n_bytes for one in inputs)
+    for one in inputs:
+        step = None if progress is None else _later(progress, done, total)
+        for rows in one.rows(settings, step):
+            X = sparse.csr_array(rows.X) if keeps_sparse and not sparse.issparse(rows.X) else rows.X
+            spill.add(Rows(X, rows.labels, rows.qid, rows.doc_ids), one.path)
+            n_rows += len(rows.labels)
+        done += one.n_bytes
+    spill.flush()
+    width = max(one.width for one in inputs)
+    if not keeps_sparse and any(one.width != width for one in inputs):
+        counts = ", ".join(str(one.width) for one in inputs)
+        raise InputError(f"inputs with different numbers of features cannot be joined: {counts}")
+    if is_sparse is None:
+        is_sparse = _is_smaller_sparse(inputs, n_rows, width, settings.dtype.itemsize)
+    if width > most_features(2 * total):
+        raise InputError(f"{width:,} features in {total:,} bytes; expected fewer", inputs[0].path)
+    has_doc_ids = all(one.has_doc_ids for one in inputs) and spill.keeps_documents
+    return Form(inputs[0].names, width, settings.dtype, is_sparse, has_doc_ids, _categories(inputs, settings.dtype))
+
+
+def _later(progress: Progress, done: int, total: int) -> Progress:
+    return lambda read, _: progress(done + read, total)
+
+
+def _is_smaller_sparse(inputs: Sequence[Input], n_rows: int, width: int, item: int) -> bool:
+    """Sparse if some input is, dense if all are; text in whichever form is smaller."""
+    if all(one.is_sparse is not None for one in inputs):
+        return any(one.is_sparse for one in inputs)
+    if any(one.is_sparse for one in inputs):
+        return True
+    n_written = sum(one.n_written for one in inputs)
+    tiny = 1 << 16
+    return n_rows * width * item > max(n_written * (item + _SPARSE_BYTES) + n_rows * _SPARSE_BYTES, tiny)
+
+
+def _check_same_names(inputs: Sequence[Input]) -> None:
+    first = inputs[0]
+    for one in inputs[1:]:
+        if one.names != first.names:
+            what = f"has other features than {first.path}"
+            raise InputError(f"{what}; expected the same names in the same order", one.path)
+
+
+def _categories(inputs: Sequence[Input], dtype: np.dtype[Any]) -> dict[int, tuple[Any, ...]]:
+    """The categories of all inputs; a column holds them in all or in none."""
+    names = inputs[0].names or ()
+    found = {}
+    for column in sorted({column for one in inputs for column in one.categories}):
+        without = [one for one in inputs if column not in one.categories]
+        if without:
+            what = f"the column {names[column]!r} holds numbers, but categories in another input"
+            raise InputError(f"{what}; expected the same in all", without[0].path)
+        values = dict.fromkeys(value for one in inputs for value in one.categories[column])
+        found[column] = category_numbers(values, f"the column {names[column]!r}")[0]
+    if found and dtype != np.float64:
+        held = named(names[column] for column in found)
+        raise InputError(f"{dtype} cannot hold the categories of {held}; expected float64", inputs[0].path)
+    return found
+
+
+def _write_partition(
+    partition: StoredPart, folder: Path, shown: Path, name: str, form: Form
+) -> tuple[PartitionEntry, Statistics]:
+    with writing(shown):
+        (folder / name).mkdir()
+    writer = FolderWriter(folder / name, shown, FOLDER)
+    counts = LabelCounts()
+    with writer.open("labels", np.float64) as file:
+        for labels in partition.labels():
+            counts.add(labels)
+            file.append(labels)
+    writer.save("indptr", partition.indptr)
+    writer.save("query_ids", partition.query_ids())
+    if form.has_doc_ids:
+        dtype, blocks = partition.doc_ids()
+        with writer.open("doc_ids", dtype) as file:
+            for block in blocks:
+                file.append(block)
+    statistics = _write_features(partition, writer, form)
+    size = (partition.n_docs, partition.n_queries, form.n_features)
+    writer.finish(folder_facts(*size, form.is_sparse, form.names, form.categories))
+    partition.remove()
+    with writing(shown):
+        n_bytes = sum(file.stat().st_size for file in (folder / name).iterdir())
+        entry = PartitionEntry(
+            name, partition.n_queries, partition.n_docs, n_bytes, header_sum(folder / name), counts.stored()
+        )
+    return entry, statistics
+
+
+class LabelCounts:
+    """How often each label occurs, while there are at most a thousand different ones."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[float] | None = Counter()
+
+    def add(self, labels: Array) -> None:
+        if self._counts is None:
+            return
+        values, counts = np.unique(labels, return_counts=True)
+        self._counts.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+        if len(self._counts) > _MOST_LABELS:
+            self._counts = None
+
+    def stored(self) -> list[list[float]] | None:
+        """Labels and counts, ascending; None if there are too many."""
+        return None if self._counts is None else [[label, count] for label, count in sorted(self._counts.items())]
+
+
+def _write_features(partition: StoredPart, writer: FolderWriter, form: Form) -> Statistics:
+    statistics = StatisticsBuilder(form.n_features)
+    blocks = partition.blocks(form.n_features, form.dtype, form.is_sparse)
+    if not form.is_sparse:
+        with ArrayFile(writer, "X", form.dtype, (partition.n_docs, form.n_features)) as file:
+            for X in blocks:
+                for column in form.categories:  # missing while it was not known that these are categories
+                    X[np.isnan(X[:, column]), column] = NO_CATEGORY
+                file.append(X)
+                statistics.add(_without_codes(X, form))
+        return statistics.finish()
+    n_stored = partition.n_stored(form.n_features)
+    index = np.int32 if n_stored < 2**31 else np.int64
+    with (
+        writer.open("X_data", form.dtype) as values,
+        writer.open("X_indices", index) as columns,
+        writer.open("X_indptr", index) as bounds,
+    ):
+        bounds.append(np.zeros(1, index))
+        done = 0
+        for X in blocks:
+            X.data[np.isnan(X.data) & np.isin(X.indices, list(form.categories))] = NO_CATEGORY
+            values.append(X.data)
+            columns.append(X.indices)
+            bounds.append(X.indptr[1:].astype(np.int64) + done)
+            done += X.nnz
+            statistics.add(_without_codes(X, form))
+    return statistics.finish()
+
+
+def _without_codes(X: Any, form: Form) -> Any:
+    """A block whose missing categories are missing values."""
+    if not form.categories:
+        return X
+    X, columns = X.copy(), list(form.categories)
+    if form.is_sparse:
+        X.data[(X.data == NO_CATEGORY) & np.isin(X.indices, columns)] = np.nan
+    else:
+        codes = X[:, columns]
+        X[:, columns] = np.where(codes == NO_CATEGORY, np.nan, codes)
+    return X
+
+
+def _facts(written: Written, n_partitions: int) -> dict[str, Any]:
+    form = written.form
+    return {
+        "partitioned_by": "blake2b-64 of the query id",
+        "partitions_asked_for": n_partitions,
+        "queries": written.n_queries,
+        "documents": written.n_docs,
+        "features": form.n_features,
+        "kind": "sparse" if form.is_sparse else "dense",
+        "dtype": str(form.dtype),
+        "document_ids": form.has_doc_ids,
+        "feature_names": None if form.names is None else list(form.names),
+        "categorical": sorted(form.categories),
+        "partitions": [vars(partition) for partition in written.partitions],
+    }

@@ -1,0 +1,342 @@
+"""The ramp bound: a difference of convex functions, lowered in rounds of certified convex problems.
+
+    P(w) = ½‖w − c‖² + Σ_b R_b(w),   R = max_y [Δ(y) + w·Ψ(y)] − max_y w·Ψ(y)  ≥  Δ of the ranking that w makes
+
+A round takes the second maximum at the weights it has. With v = Ψ(y*) − Ψ(ŷ) there, times costs, and V = Σ v − c, what
+is left is ½‖w‖² + V·w + Σ_b H_b(w) and a constant: the hinge with a linear term. It lies above P and touches it at
+these weights, so P never rises. With u = w + V it is the same problem as without the term,
+
+    ½‖u‖² − ½‖V‖² + Σ_b max_p (ℓ_p + v_p·V − v_p·u)
+
+so planes, their small problem and the certificate are those of `rankwright.solvers.bundle`; only ℓ changes with V, and
+planes are kept from round to round.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from rankwright._types import Array
+from rankwright.data.dataset import RankingData
+from rankwright.maxmargin.bundle import Check, Objective, Solution, solve
+from rankwright.maxmargin.cost import Trial
+from rankwright.maxmargin.planes import PlaneBook
+from rankwright.maxmargin.problem import Problem, Settings, Target
+
+_FIRST_TOL = 0.03  # relative gap of the first round
+_SHARE = 0.3  # of the last round's relative gain: to that gap the next one is solved
+_TIGHT = 0.75  # of the way from the bound at 0 to the loss of the ranking
+_FAR = 1e6  # times the length looked for first: there the bound is the loss
+_WORST = 0.999
+_STEPS = 2  # halvings of a decade
+
+
+class Turning(Objective, Protocol):
+    """An objective whose second maximum can be taken at given weights."""
+
+    def value(self, w: Array) -> float:
+        """Σ_b H_b(w)."""
+
+    def turn(self, w: Array) -> Any:
+        """Compare with the rankings that ``w`` makes: their ``vector``, and whether planes are the ``same_planes``."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """One round.
+
+    `objective`: p after it. `gap`: the relative duality gap to which its convex problem was solved. `passes`: passes
+    over the data.
+    """
+
+    objective: float
+    gap: float
+    passes: int
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """Weights to start from.
+
+    `w`: the weights. `turned`: what `Turning.turn` gives for them. `bound`, `at_zero`: σ R at these weights, and at
+    weights of 0.
+    """
+
+    w: Array
+    turned: Any
+    bound: float
+    at_zero: float
+
+
+def stretch(objective: Turning, w: Array) -> Start:
+    """Weights in the direction of ``w``, of a length at which the ramp bound is three quarters tight.
+
+    The bound of t·w falls with t, over several decades, from that of weights of 0 to the loss of the ranking that w
+    makes: of short weights it says little, and long ones leave nothing to learn. The length is found to within a factor
+    of 1.8. Weights of 0 make no ranking; then the direction is that in which the hinge falls from there.
+    """
+    planes = objective.evaluate(np.zeros_like(w))
+    steepest, hinge = planes.vectors.sum(axis=0), float(planes.values.sum())
+    w = w if w.any() else steepest
+    direction = w / max(math.sqrt(float(w @ w)), 1e-300)
+    turned = objective.turn(direction)
+    fall = float(turned.vector @ direction)
+
+    def bound(length: float) -> float:
+        return objective.value(length * direction) + length * fall
+
+    length = hinge / max(math.sqrt(float(steepest @ steepest)), 1e-300)  # where the first planes would reach 0
+    loss = bound(_FAR * length)
+    middle = loss + (1.0 - _TIGHT) * (hinge - loss)
+    found = bound(length)
+    if loss > _WORST * hinge:  # the ranking is as bad as any
+        return Start(length * direction, turned, found, hinge)
+    factor = 10.0 if found > middle else 0.1
+    for _ in range(8):
+        if (found > middle) != (factor > 1.0):
+            break
+        length *= factor
+        found = bound(length)
+    factor = math.sqrt(10.0)
+    for _ in range(_STEPS):
+        length *= factor if found > middle else 1.0 / factor
+        found, factor = bound(length), math.sqrt(factor)
+    return Start(length * direction, turned, found, hinge)
+
+
+class _Tilted:
+    """The hinge with a linear term, as a problem over u = w + V."""
+
+    def __init__(self, objective: Turning, book: PlaneBook, centre: Array) -> None:
+        self._objective, self._book, self._centre = objective, book, centre
+        self.n_blocks, self.n_features = objective.n_blocks, objective.n_features
+        self.tilt = np.zeros(objective.n_features)
+
+    def evaluate(self, u: Array) -> Any:
+        planes = self._objective.evaluate(u - self.tilt)
+        return replace(planes, losses=planes.losses + np.einsum("bj,j->b", planes.vectors, self.tilt))
+
+    def sample(self) -> Array:
+        return self._objective.sample()
+
+    def turn(self, turned: Any) -> bool:
+        """Compare with the rankings turned to; whether the hinge stays the same."""
+        tilt = turned.vector - self._centre
+        if turned.same_planes:
+            self._book.tilt(tilt - self.tilt)
+        else:
+            self._book.clear()
+        self.tilt = tilt
+        return bool(turned.same_planes)
+
+    def value(self, w: Array, hinge: float) -> float:
+        """The convex problem's objective, which is P at the weights turned to."""
+        away = w - self._centre
+        return 0.5 * float(away @ away) + hinge + float((self.tilt + self._centre) @ w)
+
+    @property
+    def constant(self) -> float:
+        """What the problem over u leaves out."""
+        return 0.5 * float(self._centre @ self._centre) - 0.5 * float(self.tilt @ self.tilt)
+
+
+def solve_ramp(
+    objective: Turning,
+    book: PlaneBook,
+    start: Start,
+    centre: Array,
+    *,
+    cost: float,
+    tol: float,
+    max_passes: int,
+    max_rounds: int,
+    unit: float = 1.0,
+    callback: Callable[[Check], Any] | None = None,
+) -> Solution:
+    """Lower P from ``start``, for ``max_rounds``, or until a round gains less than ``tol`` of it.
+
+    Early rounds are solved as well as their gain deserves, the last one to a gap of ``tol``. The planes in ``book`` are
+    those of the hinge, before and after. ``max_passes`` is for all rounds together. The costs are ``cost``
+    times those for which the start was made; what is reported of P is divided by ``unit``.
+    """
+    run = _Rounds(objective, book, start, cost, centre, unit, callback)
+    wanted = max(tol, _FIRST_TOL) if max_rounds > 1 else tol
+    while True:
+        before = run.value
+        inner = run.solve(wanted, max_passes - run.passes)
+        gain = (before - run.value) / max(before, 1e-300)
+        over = gain <= tol or len(run.rounds) >= max_rounds
+        if (over and inner.gap <= tol) or inner.interrupted or inner.stalled or run.stopped or run.passes >= max_passes:
+            break
+        last = over or len(run.rounds) == max_rounds - 1
+        wanted = tol if last else min(wanted, max(tol, _SHARE * gain))
+    run.close()
+    path = run.path or inner.path  # of a first pass that was interrupted, only the solver knows
+    gap = run.rounds[-1].gap
+    return Solution(run.w, run.value / unit, gap, tuple(path), inner.interrupted, inner.stalled, tuple(run.rounds))
+
+
+class _Rounds:
+    """Where the rounds stand: the best weights, their hinge and P."""
+
+    def __init__(
+        self,
+        objective: Turning,
+        book: PlaneBook,
+        start: Start,
+        cost: float,
+        centre: Array,
+        unit: float,
+        callback: Callable[[Check], Any] | None,
+    ) -> None:
+        self._objective, self._book, self._unit, self._callback = objective, book, unit, callback
+        self._tilted = _Tilted(objective, book, centre)
+        self.path: list[Check] = []
+        self.rounds: list[Round] = []
+        self.stopped = False
+        self.passes, self._seconds, self._on_planes = 0, 0.0, 0.0
+        if start.turned.same_planes:  # it is known what turning there would give
+            turned = replace(start.turned, vector=cost * start.turned.vector)
+            self._tilted.turn(turned)
+            hinge = cost * start.bound - float(turned.vector @ start.w)
+            self.w, self._hinge, self.value = start.w, hinge, self._tilted.value(start.w, hinge)
+        else:
+            self._turn(start.w, np.inf)
+
+    def _turn(self, w: Array, hinge: float) -> None:
+        """Take the second maximum at ``w``, whose hinge was ``hinge`` before that, or is not known."""
+        same = self._tilted.turn(self._objective.turn(w))
+        if not same or hinge == np.inf:
+            hinge = self._objective.value(w)
+        self.w, self._hinge, self.value = w, hinge, self._tilted.value(w, hinge)
+
+    def solve(self, tol: float, max_passes: int) -> Solution:
+        """Solve the convex problem of a round, and turn to the rankings of its weights if they are better."""
+        tilted = self._tilted
+        u = self.w + tilted.tilt
+        self._book.w[:] = u
+        inner = solve(
+            tilted,
+            self._book,
+            tol=tol,
+            max_passes=max(1, max_passes),
+            known=(u, self._hinge),
+            constant=tilted.constant,
+            callback=self._check,
+        )
+        self.passes += len(inner.path)
+        self._seconds += inner.path[-1].seconds
+        self._on_planes += inner.path[-1].seconds_planes
+        before, value = self.w, self.value
+        hinge = inner.objective - tilted.constant - 0.5 * float(inner.w @ inner.w)
+        self._turn(inner.w - tilted.tilt, hinge)
+        if self.value > value:  # by rounding
+            self._turn(before, np.inf)
+        self.rounds.append(Round(self.value / self._unit, inner.gap, len(inner.path)))
+        return inner
+
+    def _check(self, check: Check) -> bool:
+        """Put a pass of this round on the path of all rounds."""
+        check = replace(
+            check,
+            passes=self.passes + check.passes,
+            primal=check.primal / self._unit,
+            dual=check.dual / self._unit,
+            seconds=self._seconds + check.seconds,
+            seconds_planes=self._on_planes + check.seconds_planes,
+        )
+        self.path.append(check)
+        self.stopped = self._callback is not None and self._callback(check) is True
+        return self.stopped
+
+    def close(self) -> None:
+        """Leave the planes in the book as those of the hinge."""
+        self._book.tilt(-self._tilted.tilt)
+
+
+# The ramp bound on a training set: start, unit of C, and the path of C values.
+#
+#     minimise  ½‖w − w₀‖² / unit + (C/|Q|) Σ_q μ_q R_q(w),   unit = ½‖w₀‖² / mean R(w₀)
+#
+# R is not convex, so the start w₀ matters. Pulled to 0 like the hinge, a small C forgets it, and ends far from any good
+# ranking; pulled to w₀, a small C stays there, and a large one trusts the bound. C = 1 weighs the bound at w₀ as much
+# as
+# the way from w₀ to 0, whatever the features and the feature map: the same few values of C suit all data.
+
+
+HINGE, RAMP = "hinge", "ramp"
+_FIGURES = ("objective", "gap", "passes", "norm", "slack", "slack_ratio", "objective_ratio")
+RAMP_GRID = (0.1, 1.0, 10.0)
+
+
+class RampProblem(Problem):
+    """A training set with the ramp bound; every C starts from the same weights, whose length does not matter."""
+
+    def __init__(
+        self,
+        data: RankingData,
+        targets: Sequence[Target],
+        weights: Array,
+        settings: Settings,
+        start: Array,
+        *,
+        max_rounds: int,
+        pulled_to_start: bool = True,
+    ) -> None:
+
+        super().__init__(data, targets, weights, settings, None)
+        self._max_rounds = max_rounds
+        self._start = stretch(self._objective, self._objective.weights(start))
+        square = 0.5 * float(self._start.w @ self._start.w)
+        self._unit = square / self._start.bound if square > 0 and self._start.bound > 0 else 1.0
+        self._centre = self._start.w if pulled_to_start else np.zeros_like(self._start.w)
+        self._cost = 1.0
+
+    def solve(self, C: float) -> Trial:
+        """Train for one C; planes are kept from one to the next."""
+
+        factor = C * self._unit / self._cost
+        self._cost *= factor
+        self._objective.turn_back()
+        self._objective.rescale(factor)
+        self._book.rescale(factor)
+        settings = self._settings
+        solution = solve_ramp(
+            self._objective,
+            self._book,
+            self._start,
+            self._centre,
+            cost=self._cost,
+            tol=settings.tol,
+            max_passes=settings.max_passes,
+            max_rounds=self._max_rounds,
+            unit=self._unit,
+            callback=settings.callback,
+        )
+        square, at_zero = (0.5 * float(away @ away) / self._unit for away in (solution.w - self._centre, self._centre))
+        return self._trial(C, solution, square, self._start.at_zero, at_zero)
+
+
+class StartOnly:
+    """The path of a training that was interrupted before its first round: the start is the model."""
+
+    def __init__(self, start: Any) -> None:
+        self._start = start
+
+    def solve(self, C: float) -> Trial:
+        """Return the start."""
+        from rankwright.maxmargin.bundle import Solution
+
+        start = self._start
+        row = next(row for row in start.C_path_ if row["C"] == start.C_)
+        figures = {name: row[name] for name in _FIGURES}
+        solution = Solution(start.coef_, start.objective_, start.gap_, start.path_, interrupted=True)
+        return Trial(start.coef_, figures, solution, interrupted=True)
+
+    def close(self) -> None:
+        """Nothing to shut down."""

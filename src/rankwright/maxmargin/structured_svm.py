@@ -1,0 +1,471 @@
+"""Max-margin training, and StructuredSVM: rankers for AUC, MAP, nDCG, MRR, DORM, or several at once.
+
+    minimise  ½‖w‖² + (C/|Q|) Σ_q μ_q H_q(w)
+
+`C` is the papers' C: the hinges are averaged over the queries that have something to order. Weights given to ``fit``
+have a mean of 1 over these queries. With the ramp bound R_q in place of H_q: `rankwright.rankers.ramp_problem`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from rankwright._types import Array
+from rankwright.data.dataset import RankingData
+from rankwright.data.subsets import some_queries
+from rankwright.data.threads import threads_of
+from rankwright.errors import InputError
+from rankwright.maxmargin.cost import CostPath, CostRanker, cost
+from rankwright.maxmargin.losses import Loss, parse_losses
+from rankwright.maxmargin.problem import BUNDLE, DESCENT, N_SLACK, SOLVERS, Problem, Settings, Target, solve_once
+from rankwright.maxmargin.proof import (
+    OPEN,
+    USELESS,
+    can_learn,
+    is_useless,
+    learn_pairs,
+    learners,
+    prove,
+    useless_notice,
+)
+from rankwright.maxmargin.ramp import HINGE, RAMP, RAMP_GRID, RampProblem, StartOnly
+from rankwright.measures import Measure
+from rankwright.rankers.base import Task
+from rankwright.rankers.facts import Certificate, Kind, Notice, Outcome, Proof
+from rankwright.rankers.parameters import (
+    FLAG,
+    FOR_PYTHON,
+    LINEAR,
+    NONE,
+    POSITIVE,
+    POSITIVES,
+    Option,
+    Rule,
+    callback_parameter,
+    device_parameter,
+    is_list,
+    one_of,
+    parameter,
+    threads_parameter,
+    whole,
+)
+
+if TYPE_CHECKING:
+    from rankwright.maxmargin.bundle import Check, Solution
+
+__all__ = ["StructuredSVM"]
+
+_LOSSES = Rule("a name such as 'map', or several", lambda value: isinstance(value, str | Measure) or is_list(value))
+_NAME = Rule("a name", lambda value: isinstance(value, str))
+_PER_LOSS = Rule(
+    "one per loss", lambda value: is_list(value) and all(part is None or isinstance(part, str) for part in value)
+)
+_RELEVANT_FROM = Option(LINEAR, "Lowest relevant label.", after="C_grid", metavar="LABEL")
+_STANDARDIZE = Option(LINEAR, "Train on the raw features, as the papers do.", after="relevant_from")
+_BOUND = Option(
+    LINEAR,
+    "hinge: the papers' convex problem; ramp: closer to the measure, from the weights of svm-map on.",
+    after="start",
+    default="hinge for svm-map, svm-auc and svm-ndcg-nc, ramp for the others",
+)
+_LOSSES_OPTION = Option(
+    LINEAR,
+    "svm-combo: the losses to train for at once.",
+    after="bound",
+    metavar="map,dorm@10",
+    read=lambda text: [part.strip() for part in text.split(",") if part.strip()],
+    alone=True,
+)
+_LOSS_WEIGHTS = Option(LINEAR, "svm-combo: a weight for each loss.", after="losses", default="1", metavar="1,0.5")
+_SLACK = Option(LINEAR, "svm-combo: sum the losses, or take the largest.", after="loss_weights")
+_FEATURE_MAP = Option(
+    LINEAR,
+    "Feature map of a ranking: po or mrr for svm-mrr; dorm:log2, dorm:sqrt, dorm:sqrt@30 … for dorm; for svm-combo one "
+    "per loss, - for the default.",
+    after="slack",
+    metavar="MAP",
+)
+_TOL = Option(
+    LINEAR, "Stop when the objective is proved to be this close to the optimum (0.001 is 0.1 %).", after="lam"
+)
+_SOLVER = Option(
+    LINEAR,
+    "bundle and one-slack-cutting-plane find the same model; n-slack-cutting-plane is Algorithm 1 of SIGIR'07, which "
+    "stops by --epsilon; gd, for rank-svm and rsvm-ir, is gradient descent.",
+    after="max_passes",
+)
+_EPSILON = Option(
+    LINEAR, "--solver n-slack-cutting-plane: largest violation of a constraint at which it stops.", after="solver"
+)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class MaxMarginRanker(CostRanker):
+    """The certificate; subclasses say what the labels mean and which oracle to use."""
+
+    tol: float = parameter(1e-3, POSITIVE, option=_TOL)
+    max_passes: int = parameter(200, whole(1), option=Option(LINEAR, "Passes over the data, per C.", after="tol"))
+    standardize: bool = parameter(True, FLAG, option=_STANDARDIZE)
+    solver: str = parameter(BUNDLE, one_of(*SOLVERS), option=_SOLVER)
+    epsilon: float = parameter(0.01, POSITIVE, option=_EPSILON)
+    warm_start: bool = parameter(False, FLAG, instead=FOR_PYTHON)
+    n_jobs: int | None = threads_parameter()
+    device: str = device_parameter()
+    callback: Callable[[Check], Any] | None = callback_parameter()
+
+    _works_on_parts: ClassVar[bool] = True
+    _tries_others = True  # whether other losses are tried on the data where this one learns nothing
+    _proves = True  # whether the measure on the training queries is asked for
+
+    def _path(self, task: Task) -> CostPath:
+        initial = self._initial(task.data)
+        return Problem(*self._useful_part(task), self._settings(), initial)
+
+    def warm_up(self, data: RankingData) -> None:
+        """Do one pass over the data and forget it, so that code is compiled; every query must have an order."""
+        settings = replace(self._settings(), solver=DESCENT, max_passes=1)  # which needs no problem over planes
+        solve_once(data, self._targets(data), np.ones(data.n_queries), settings)
+
+    def _useful_part(self, task: Task) -> tuple[RankingData, Sequence[Target], Array]:
+        """The queries with something to learn from, their targets and weights; kept with the task."""
+        known: tuple[RankingData, Sequence[Target], Array] | None = vars(task).get("_useful_part")
+        if known is None:
+            data, useful = task.data, task.useful
+            targets, weights = self._targets(data, task.weights.winning), task.weights.queries
+            if not useful.all():
+                targets, weights = [target.of(useful, data) for target in targets], weights[useful]
+                data = some_queries(data, useful)
+            known = vars(task)["_useful_part"] = data, targets, weights
+        return known
+
+    def _train(self, task: Task) -> Outcome:
+        outcome = super()._train(task)
+        notice = None if outcome.interrupted else self._no_better(task)
+        self._useless = None if notice is None else notice.text
+        assert outcome.certificate is not None
+        self.proof_ = None if outcome.interrupted or not self._proves else self._prove(task)
+        certificate = replace(outcome.certificate, bound=self._bound(), proof=self.proof_, **self._started())
+        notices = outcome.notices if notice is None else (notice, *outcome.notices)
+        return replace(outcome, notices=notices, certificate=certificate)
+
+    def _started(self) -> dict[str, Any]:
+        """What the certificate says of a training that started from the weights of another one."""
+        return {}
+
+    def _bound(self) -> str:
+        return HINGE
+
+    def _prove(self, task: Task) -> Proof | None:
+        slack = next(row["slack"] for row in self.C_path_ if row["C"] == self.C_)
+        shared = getattr(self, "slack", "separate") == "shared"
+        return prove(*self._useful_part(task), self.coef_, slack, shared=shared, device=self.device)
+
+    def _no_better(self, task: Task) -> Notice | None:
+        """The notice that the weights are no better than 0, if so; None if another C on the path did learn."""
+        crossed = () if task.choice is None else task.choice.figures
+        if not all(is_useless(row) for row in (*self.C_path_, *crossed)):
+            return None
+        row = next(row for row in self.C_path_ if row["C"] == self.C_)
+        tell = partial(useless_notice, row, self.gap_)
+        if not self._tries_others or self.gap_ > OPEN:
+            return tell(larger=None, learn=(), fail=())
+        settings = self._settings()
+        C = max(10.0, 100.0 * max(row["C"] for row in (*self.C_path_, *crossed)))
+        if can_learn(*self._useful_part(task), settings, C):
+            return tell(larger=True, learn=(), fail=())
+        relevant_from = getattr(self, "relevant_from", 1)
+        learn, fail = learners(task.data, task.weights.queries, settings, relevant_from, self.method_name())
+        return tell(larger=False, learn=learn, fail=fail)
+
+    def _settings(self) -> Settings:
+        kept = {
+            name: getattr(self, name)
+            for name in ("solver", "tol", "max_passes", "standardize", "epsilon", "callback", "device")
+        }
+        return Settings(threads=threads_of(self.n_jobs), **kept)
+
+    def _learn_nothing(self, task: Task) -> Outcome:
+        self._useless = self.proof_ = None
+        self._initial(task.data)
+        self._targets(task.data)
+        return super()._learn_nothing(task)
+
+    def _initial(self, data: RankingData) -> Array | None:
+        coef = getattr(self, "_initial_coef", None)
+        self._initial_coef = None
+        if coef is None and self.warm_start:
+            coef = getattr(self, "coef_", None)
+        if coef is not None and len(coef) != data.n_features:
+            raise InputError(f"{data.n_features} features but a starting model of {len(coef)}")
+        return coef
+
+    def _targets(self, data: RankingData, winning: Array | None = None) -> Sequence[Target]:
+        """What every loss makes of the labels, and of factors for the pairs that a document should win."""
+        raise NotImplementedError
+
+    def _keep(self, solution: Solution | None, interrupted: bool) -> Outcome:
+        self.objective_, self.gap_ = (0.0, 0.0) if solution is None else (solution.objective, solution.gap)
+        self.path_ = () if solution is None else solution.path
+        self.n_passes_ = len(self.path_)
+        self.n_passes_total_ = int(sum(row["passes"] for row in self.C_path_))
+        reached = bool(self.gap_ <= self.tol or (solution is not None and solution.converged))
+        certificate = Certificate(self.objective_, self.gap_, self.n_passes_, self.n_passes_total_, reached)
+        notice = self._notice(solution, interrupted)
+        return Outcome(notices=() if notice is None else (notice,), certificate=certificate)
+
+    def _notice(self, solution: Solution | None, interrupted: bool) -> Notice | None:
+        if interrupted:
+            what = f"training was interrupted; the model is the best so far, within {self.gap_:.2g} of the optimum"
+            return Notice(Kind.INTERRUPTED, what, {"gap": self.gap_})
+        if solution is None or self.gap_ <= self.tol or solution.converged:
+            return None
+        if not solution.stalled and self.n_passes_ < self.max_passes:
+            return None  # stopped by the callback
+        where = f"after {self.n_passes_} passes" if solution.stalled else f"at max_passes={self.max_passes}"
+        lower = "no weights can lower what training minimises by more than"
+        last = " in its last round" if self._bound() == RAMP else ""
+        what = f"stopped {where} with a gap of {self.gap_:.2g}: {lower} {100 * self.gap_:.2g} %{last}"
+        if self.solver == N_SLACK:
+            what = f"{what}, and epsilon={self.epsilon:g} was not reached"
+            return Notice(Kind.NOT_CONVERGED, what, {"gap": self.gap_, "epsilon": self.epsilon})
+        what = f"{what}; tol={self.tol:g} was not reached"
+        values = {"max_passes": self.max_passes, "passes": self.n_passes_, "stalled": solution.stalled}
+        return Notice(Kind.NOT_CONVERGED, what, values | {"gap": self.gap_, "tol": self.tol})
+
+    def _training_facts(self) -> dict[str, Any]:
+        facts: dict[str, Any] = {"C": self.C_, "objective": self.objective_, "gap": self.gap_, "passes": self.n_passes_}
+        if self.proof_ is not None:
+            proved = {"of": self.proof_.measure, "training": self.proof_.value, "proved": self.proof_.at_least}
+            facts |= {"bound": self._bound()} | proved
+        useless = {} if self._useless is None else {"no_better_than_zero": self._useless}
+        return facts | super()._training_facts() | useless
+
+
+@dataclass(eq=False, repr=False)
+class StructuredSVM(MaxMarginRanker):
+    """Structured SVM: trained directly for a ranking measure, with a duality gap as proof of optimality.
+
+    Parameters
+    ----------
+    loss : str or Measure, or several
+        ``"map"`` (SVMmap), ``"auc"`` (SVMauc), ``"ndcg@10"`` (SVMndcg), ``"ndcg"`` (no clip), ``"mrr@10"`` (SVMmrr),
+        ``"dorm@10"`` (DORM: nDCG of the grades with weights for positions). A list optimises all at once (SVMcombo).
+    C : float or "auto"
+        Weight of the losses against ½‖w‖²: the papers' C, with losses averaged over queries. With the ramp bound it is
+        relative, and weighs the loss against leaving the start: 1 is a middle value for any data. ``"auto"`` chooses
+        from ``C_grid`` on ``eval_set``, or by cross-validation.
+    relevant_from : float
+        Lowest label that counts as relevant (DORM uses the grades themselves).
+    bound : {"auto", "ramp", "hinge"}
+        What is minimised in place of the loss. ``"hinge"``: the papers' convex problem, which compares every ranking
+        with an ideal one; proved to be near its optimum. ``"ramp"``: compares with the ranking that the weights make.
+        Tighter, not convex; lowered in rounds of convex problems from the weights of an SVMmap, and pulled to these
+        instead of 0. ``"auto"``: the hinge for AP, AUC and nDCG without cutoff; the ramp for all others and for
+        several losses, where the hinge often learns nothing.
+    max_rounds : int
+        Rounds of the ramp bound, at most; they end when one lowers the objective by less than ``tol``. More than one
+        lowers the bound further, which is hardly seen on test queries.
+    feature_map : str, optional
+        Description of a ranking, where there is a choice: ``"po"`` or ``"mrr"`` for MRR, ``"po"`` or ``"dorm"``
+        for nDCG. ``"dorm:sqrt"`` and ``"dorm:log2"`` (the default decay) weight position r by 1/√(1+r) and
+        1/log2(2+r); ``"dorm:sqrt@30"`` ends after 30 ranks. With several losses: a list, None where there is no choice.
+    loss_weights : sequence of float, optional
+        Weight of each of several losses; default: all 1.
+    slack : {"separate", "shared"}
+        Several losses: add up a query's hinges, or take the largest one.
+    tol : float
+        Relative duality gap at which training stops.
+    max_passes : int
+        Most passes over the data; training then stops with a warning.
+    standardize : bool
+        Divide features by their standard deviation, folded back into ``coef_``. (Means cancel.) False solves
+        exactly the papers' problem, on the raw features.
+    solver : {"bundle", "one-slack-cutting-plane", "n-slack-cutting-plane"}
+        The default; the 1-slack cutting plane of later papers; Algorithm 1 of SIGIR'07 as it stands, which takes the
+        queries one by one. Same objective; the first two stop at the same certificate, the last by ``epsilon``.
+    epsilon : float
+        Algorithm 1's ε (``solver="n-slack-cutting-plane"`` only, which has no use for ``tol``): it stops when no
+        ranking violates its constraint by more, which puts the objective within C·ε of the optimum. The paper names no
+        value.
+    C_grid : sequence of float, optional
+        Values for ``C="auto"``; default: powers of ten from 1e-4 to 1e3, for the ramp bound 0.1, 1 and 10.
+    eval_measure : str or Measure, optional
+        Measure to choose C by; default: that of the (first) loss, with labels from ``relevant_from`` on as relevant.
+    cv : int or "auto", optional
+        Folds of queries: without ``eval_set``, ``C="auto"`` chooses by cross-validation, then trains on all queries.
+        ``"auto"``, and the default for ``C="auto"``: 5 folds, of which one alone is held out from 500 queries on. For
+        a given C, cross-validation only estimates how good it is.
+    warm_start : bool
+        Start from the previous fit's ``coef_``.
+    n_jobs : int, optional
+        Threads; default 1, -1 for all cores. The model does not depend on it.
+    device : {"cpu", "cuda"}
+        Where passes over the data are done; ``"cuda"``: on an NVIDIA GPU, see the page On a GPU.
+    callback : callable, optional
+        Called with a :class:`~rankwright.maxmargin.bundle.Check` after every pass; returning True stops training.
+
+    Attributes
+    ----------
+    coef_ : ndarray
+        Weights of the raw features; scores are ``X @ coef_``.
+    objective_, gap_ : float
+        Objective of the solved problem, and the most by which it can exceed the optimum, relative; with the ramp bound,
+        the optimum of the last round's convex problem.
+    proof_ : Proof
+        The measure on the training queries, and what the bound proves it to be at least.
+    start_ : ranker or None
+        The ranker whose weights the ramp bound started from.
+    rounds_ : tuple of Round
+        Objective, gap and passes of every round of the ramp bound.
+    n_passes_ : int
+        Passes over the data.
+    path_ : tuple of Check
+        Passes, primal, dual, gap and seconds after each pass.
+    C_, C_path_
+        The C used, and one row for each C tried: the value on ``eval_set``, if given, under the name of the measure;
+        ``objective``, ``gap``, ``passes``; ``norm`` (‖w‖ of the solved problem), ``slack`` (average hinge), and
+        ``slack_ratio``, ``objective_ratio``: relative to weights of 0. After cross-validation, of the last training
+        alone.
+    cv_ : CrossValidation or None
+        What cross-validation found: its honest estimate ``value``, and out-of-fold ``scores``.
+    n_queries_, n_queries_skipped_ : int
+        Queries trained on, and queries skipped because they have no order to learn.
+    training_ : Fitted
+        All facts of the training, as :meth:`fit_data` returns them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, y, qid = np.array([[1.0, 0], [0, 1], [2, 1], [0, 0]]), [1, 0, 1, 0], ["a", "a", "b", "b"]
+    >>> ranker = StructuredSVM(loss="map", C=10).fit(X, y, qid)
+    >>> bool(ranker.gap_ <= 1e-3), ranker.predict(X).argmax()
+    (True, np.int64(2))
+    """
+
+    loss: str | Measure | Sequence[str | Measure] = parameter(
+        "map", _LOSSES, option=_LOSSES_OPTION, instead="it follows from the method; svm-combo has losses"
+    )
+    C: float | str = cost()
+    _: KW_ONLY
+    relevant_from: float = parameter(1, POSITIVE, option=_RELEVANT_FROM)
+    bound: str = parameter("auto", one_of("auto", RAMP, HINGE), option=_BOUND)
+    max_rounds: int = parameter(1, whole(1))
+    feature_map: str | Sequence[str | None] | None = parameter(None, _NAME, _PER_LOSS, NONE, option=_FEATURE_MAP)
+    loss_weights: Sequence[float] | None = parameter(None, POSITIVES, NONE, option=_LOSS_WEIGHTS)
+    slack: str = parameter("separate", one_of("separate", "shared"), option=_SLACK)
+
+    _start_loss: ClassVar[str] = "map"  # the ramp bound was studied with other values of these
+    _pulled_to_start: ClassVar[bool] = True
+
+    def _check_together(self) -> None:
+        for loss in self._losses():
+            loss.measure.oracle(loss.feature_map)
+        if self.solver == N_SLACK and self._bound() == RAMP:
+            raise InputError(f"solver {N_SLACK!r} minimises the hinge; expected bound='hinge', or another solver")
+
+    def method_name(self) -> str:
+        """The name of the method, as `rankwright train --method` has it."""
+        losses = self._losses()
+        return losses[0].method if len(losses) == 1 else "svm-combo"
+
+    def _losses(self) -> list[Loss]:
+        """The losses, parsed once for the parameters that they come from."""
+        parameters = (self.loss, self.feature_map, self.loss_weights)
+        key = repr(parameters)
+        known, losses = getattr(self, "_parsed", ("", []))
+        if known != key:
+            losses = parse_losses(*parameters)
+            self._parsed = key, losses
+        return losses
+
+    def _bound(self) -> str:
+        if self.bound != "auto" or self.solver == N_SLACK:  # Algorithm 1 is for the papers' problem
+            return HINGE if self.bound == "auto" else self.bound
+        losses = self._losses()
+        learns = len(losses) == 1 and losses[0].measure.oracle(losses[0].feature_map).hinge_learns
+        return HINGE if learns else RAMP
+
+    def default_grid(self) -> Sequence[float]:
+        """The values that ``C="auto"`` tries unless ``C_grid`` is given."""
+        return super().default_grid() if self._bound() == HINGE else RAMP_GRID
+
+    def costs(self) -> tuple[float, ...]:
+        """The C of every fit that a training consists of, in order."""
+        start = () if self._bound() == HINGE else self._starter().costs()
+        return (*start, *super().costs())
+
+    def _settings(self) -> Settings:
+        return replace(super()._settings(), slack=self.slack)
+
+    def _path(self, task: Task) -> CostPath:
+        self.start_ = None
+        if self._bound() == HINGE:
+            return super()._path(task)
+        start, part = self._initial(task.data), self._useful_part(task)
+        if start is None:
+            starter = self._starter()
+            if task.choice is not None and task.choice.start is not None:
+                starter.C = task.choice.start.setting
+            if starter._useful(part[0]).any():
+                starter.fit_data(part[0], task.valid, weights=part[2] if np.ptp(part[2]) else None)
+                self.start_, start = starter, starter.coef_
+                if starter.training_.interrupted:
+                    return StartOnly(starter)
+            else:  # grades, but all documents of a query are relevant, or none
+                start = learn_pairs(task.data, task.weights.queries, self._settings())
+        pulled = self._pulled_to_start
+        return RampProblem(*part, self._settings(), start, max_rounds=self.max_rounds, pulled_to_start=pulled)
+
+    def _started(self) -> dict[str, Any]:
+        start = None if self.start_ is None else f"{self.start_.method_name()} with C = {self.start_.C_:g}"
+        return {"start": start, "convex_rounds": len(self.rounds_)}
+
+    def _starter(self) -> StructuredSVM:
+        """A ranker whose weights are a good start: convex, and learns from nearly all data."""
+        kept = {
+            name: getattr(self, name)
+            for name in ("relevant_from", "tol", "max_passes", "standardize", "n_jobs", "device")
+        }
+        C = "auto" if self.C == "auto" else 1.0
+        starter = StructuredSVM(self._start_loss, C, bound=HINGE, callback=self.callback, **kept)
+        starter._tries_others, starter._proves = self._tries_others, False
+        return starter
+
+    def _start_to_cross(self, data: RankingData) -> StructuredSVM | None:
+        if self._bound() == HINGE or self.C != "auto":
+            return None
+        return self._starter()
+
+    def _no_better(self, task: Task) -> Notice | None:
+        if self._bound() == HINGE:
+            return super()._no_better(task)
+        if self.start_ is None or min(row["slack_ratio"] for row in self.C_path_) < USELESS:
+            return None
+        notices = self.start_.training_.notices
+        return next((notice for notice in notices if notice.kind is Kind.NO_BETTER_THAN_ZERO), None)
+
+    def _keep(self, solution: Solution | None, interrupted: bool) -> Outcome:
+        self.rounds_ = () if solution is None else solution.rounds
+        outcome = super()._keep(solution, interrupted)
+        if self.start_ is None or outcome.certificate is None:
+            return outcome
+        self.n_passes_total_ += self.start_.n_passes_total_
+        return replace(outcome, certificate=replace(outcome.certificate, passes_total=self.n_passes_total_))
+
+    def _learn_nothing(self, task: Task) -> Outcome:
+        self.start_ = None
+        return super()._learn_nothing(task)
+
+    def _targets(self, data: RankingData, winning: Array | None = None) -> Sequence[Target]:
+        return [loss.target(data, self.relevant_from) for loss in self._losses()]
+
+    def _useful(self, data: RankingData) -> Array:
+        return np.any([loss.useful(data, self.relevant_from) for loss in self._losses()], axis=0)
+
+    def _own_measure(self) -> Measure:
+        return self._losses()[0].measure.with_relevant_from(self.relevant_from)

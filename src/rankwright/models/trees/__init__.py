@@ -1,1 +1,0 @@
-"""Regression trees on binned features: binning, histograms, splits, growing, and models of many trees."""

@@ -1,0 +1,1 @@
+"""Nets: RankNet and LambdaRank, linear or with a hidden layer."""

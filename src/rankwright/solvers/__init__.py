@@ -1,1 +1,0 @@
-"""Solvers: they move weights, and know neither features nor labels."""
