@@ -47,7 +47,7 @@ def main() -> int:
     """Measure everything."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--docs", type=int, default=240_000)
-    parser.add_argument("--parts", type=int, default=2)
+    parser.add_argument("--partitions", type=int, default=2)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--trees", type=int, default=20)
     parser.add_argument(
@@ -55,10 +55,10 @@ def main() -> int:
     )
     args = parser.parse_args()
     warnings.simplefilter("ignore")
-    names = ", ".join(f"{name} {version(name)}" for name in ("dask", "lightgbm"))
-    print(f"{args.docs:,} × {N_FEATURES} in {args.parts} parts; {names}, xgboost {_xgboost()}; {os.cpu_count()} cores")
+    names = ", ".join(f"{name} {version(name)}" for name in ("dask", "lightgbm")) + f", xgboost {_xgboost()}"
+    print(f"{args.docs:,} × {N_FEATURES} in {args.partitions} partitions; {names}; {os.cpu_count()} cores")
     with tempfile.TemporaryDirectory() as folder:
-        data = Data(Path(folder), args.docs, args.parts)
+        data = Data(Path(folder), args.docs, args.partitions)
         if "trees" in args.only:
             compare_trees(data, args.workers, args.trees)
         if "passes" in args.only:
@@ -89,9 +89,9 @@ class Data:
             np.save(self.arrays / f"X{part}.npy", X[first:last])
             np.save(self.arrays / f"y{part}.npy", y[first:last])
             qid = np.arange(first, last) // SIZE
-            write_frame(self.folder / f"part-{part:04}.parquet", X[first:last], y[first:last], qid)
+            write_frame(self.folder / f"partition-{part:04}.parquet", X[first:last], y[first:last], qid)
         self.n_partitions = n_partitions
-        self.parts = folder / "whole.parts"
+        self.parts = folder / "whole.partitions"
         if run(["convert", str(self.folder), "--by-query", str(n_partitions), "-o", str(self.parts)]):
             raise SystemExit("the data could not be cut into parts")
 
@@ -154,7 +154,7 @@ class Ours:
                 start, stop = first + 60 * (part > 0), last + 60 * (part < data.n_partitions - 1)
                 rows = (str(data.arrays), data.bounds.tolist(), int(start), int(stop))
                 X, y = read_rows(*rows, "X"), read_rows(*rows, "y")
-                write_frame(folder / f"part-{part:04}.parquet", X, y, np.arange(start, stop) // SIZE)
+                write_frame(folder / f"partition-{part:04}.parquet", X, y, np.arange(start, stop) // SIZE)
         parts = open_partitions(folder if split else data.parts, engine=client)
         settings = {"max_bins": BINS, "min_rows": MIN_ROWS, "truncation": TRUNCATION}
         ranker = LambdaMART(trees, RATE, LEAVES, **settings).fit(parts)
@@ -259,11 +259,11 @@ class Counted(DaskWorkers):
 
     sent = received = calls = 0
 
-    def start(self, host: Any, method: str, *arguments: Any, **options: Any) -> Any:
-        """Call a method of a host."""
+    def start(self, worker: Any, method: str, *arguments: Any, **options: Any) -> Any:
+        """Call a method of a worker."""
         self.calls += 1
         self.sent += len(pickle.dumps((method, arguments, options), 5))
-        return _Counted(self, super().start(host, method, *arguments, **options))
+        return _Counted(self, super().start(worker, method, *arguments, **options))
 
 
 class _Counted:
@@ -289,7 +289,10 @@ def count_passes(data: Data) -> None:
         for part in range(data.n_partitions):
             rows = slice(part * 448 // data.n_partitions // 4 * 4, (part + 1) * 448 // data.n_partitions // 4 * 4)
             write_frame(
-                few / f"part-{part:04}.parquet", X[rows], y[rows] + np.arange(448)[rows] % 2, np.arange(448)[rows] // 4
+                few / f"partition-{part:04}.parquet",
+                X[rows],
+                y[rows] + np.arange(448)[rows] % 2,
+                np.arange(448)[rows] // 4,
             )
     coefs = []
     for n in (1, 2, 4):

@@ -50,11 +50,11 @@ def passes(cluster: Cluster, size: int, n: int) -> tuple[Array, float]:
     actors = cluster.make(importlib.import_module("bench_engines").Echo)  # by a name that workers find, too
     given, seconds = np.zeros(size // 8), []
     for _ in range(WARM):
-        actors.ask("same", given)
+        actors.call("same", given)
     used = time.process_time()
     for _ in range(n):
         start = time.perf_counter()
-        actors.ask("same", given)
+        actors.call("same", given)
         seconds.append(time.perf_counter() - start)
     used = time.process_time() - used
     actors.close()

@@ -17,8 +17,8 @@ import numpy as np
 
 from rankwright import Columns, build_index, feature_set, make_features
 from rankwright.datasets import python_docs
-from rankwright.text.index.index import Index
-from rankwright.text.search.scorer import Scorer
+from rankwright.text.index import Index
+from rankwright.text.search import Scorer
 from timing import best_cpu_seconds, report
 
 DEPTH = 100

@@ -27,7 +27,7 @@ import gpu_max_margin as margin
 import gpu_trees as trees
 from gpu_data import QUERIES, limits_of, make
 from rankwright.errors import InputError
-from rankwright.gpu import device as device
+from rankwright.gpu import device
 
 PARTS = ("scoring", "max-margin", "trees", "long", "limited", "kinds", "auto")
 HELD_OUT = 1_700  # queries, about 200,000 documents

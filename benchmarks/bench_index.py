@@ -29,9 +29,9 @@ from pathlib import Path
 import bm25s
 import numpy as np
 
-from rankwright.text.analysis.analyzers import BUILT_IN
-from rankwright.text.index.index import build_index
-from rankwright.text.reading.documents import read_documents
+from rankwright.text.analysis import BUILT_IN
+from rankwright.text.documents import read_documents
+from rankwright.text.index import build_index
 from timing import report
 
 N_WORDS = 200_000

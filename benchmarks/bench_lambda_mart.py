@@ -215,18 +215,17 @@ def watched(spent: dict[str, float]) -> Iterator[None]:
     """Add up the seconds spent in each part of training."""
     from rankwright.boosting import binning, grow, lambdas
     from rankwright.boosting import learner as tree_learner
-    from rankwright.boosting import local as local_histograms
-    from rankwright.data import content_order
+    from rankwright.data import hashes as content_order
 
     places = [
         (binning, "bin_features", "binning"),
         (content_order, "content_order", "tie order"),
         (lambdas.Lambdas, "evaluate", "gradients"),
-        (local_histograms, "pack", "packing"),
-        (local_histograms.LocalHistograms, "_gather", "gathering"),
-        (local_histograms.LocalHistograms, "_run", "histograms, splits"),
+        (grow, "pack", "packing"),
+        (grow.LocalHistograms, "_gather", "gathering"),
+        (grow.LocalHistograms, "_run", "histograms, splits"),
         (grow.Growth, "choose", "counts"),
-        (local_histograms, "divide_rows", "partition"),
+        (grow, "divide_rows", "partition"),
         (grow.Grower, "grow", "growing"),
         (tree_learner.LocalLearner, "fit", "trees"),
     ]

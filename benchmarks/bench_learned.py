@@ -25,9 +25,9 @@ import numpy as np
 from rankwright import build_index, feature_set, make_features
 from rankwright.datasets import python_docs
 from rankwright.models.linear import LinearModel
-from rankwright.text.index.index import Index
-from rankwright.text.search.learned import LearnedSearch
-from rankwright.text.search.scorer import Scorer
+from rankwright.text.index import Index
+from rankwright.text.learned import LearnedSearch
+from rankwright.text.search import Scorer
 
 TARGET, K = 3.0, 10
 N_DOCS, N_QUERIES, N_WORDS = 6_000, 300, 20_000

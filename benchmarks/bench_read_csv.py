@@ -21,7 +21,7 @@ import numba  # noqa: F401 - loaded by whatever trains
 import numpy as np
 import pandas as pd
 
-from rankwright.io import features
+from rankwright.io import csv
 
 NEVER = 1 << 62
 
@@ -51,12 +51,12 @@ def write_tables(folder: Path, n_rows: int, seed: int = 0) -> dict[str, Path]:
 
 def read_rows(path: Path) -> Any:
     """Read with the reader of rows in Python."""
-    kept = features._LARGE_IF_LOADED
-    features._LARGE_IF_LOADED = NEVER
+    kept = csv._LARGE_IF_LOADED
+    csv._LARGE_IF_LOADED = NEVER
     try:
-        return features.read_csv(path)
+        return csv.read_csv(path)
     finally:
-        features._LARGE_IF_LOADED = kept
+        csv._LARGE_IF_LOADED = kept
 
 
 def best_in_turn(actions: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
@@ -73,7 +73,7 @@ def best_in_turn(actions: dict[str, Callable[[], Any]], repeats: int) -> dict[st
 
 def check_same(path: Path) -> None:
     """Both readers must find the same data."""
-    one, other = features.read_csv(path), read_rows(path)
+    one, other = csv.read_csv(path), read_rows(path)
     np.testing.assert_array_equal(one.X, other.X)
     assert one.labels.tolist() == other.labels.tolist()
     assert one.qid.tolist() == other.qid.tolist()
@@ -89,7 +89,7 @@ def main() -> None:
         for name, path in write_tables(Path(folder), options.rows).items():
             check_same(path)
             actions: dict[str, Callable[[], Any]] = {
-                "rankwright": partial(features.read_csv, path),
+                "rankwright": partial(csv.read_csv, path),
                 "reader of rows": partial(read_rows, path),
                 "pandas": partial(pd.read_csv, path),
             }

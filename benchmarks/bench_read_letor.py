@@ -34,8 +34,8 @@ import scipy
 import sklearn
 from sklearn.datasets import load_svmlight_file
 
+from rankwright.io.kernels import LineParser
 from rankwright.io.letor import read_letor, read_letor_labels
-from rankwright.io.letor_kernel import LineParser
 from rankwright.io.letor_write import write_letor
 
 N_FEATURES = 136

@@ -24,12 +24,12 @@ import bm25s
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.text.index.index import build_index
-from rankwright.text.index.view import View
-from rankwright.text.reading.documents import read_documents
-from rankwright.text.reading.queries import read_queries
-from rankwright.text.search.functions import BM25, FUNCTIONS
-from rankwright.text.search.scorer import Scorer
+from rankwright.text.contents import View
+from rankwright.text.documents import read_documents
+from rankwright.text.functions import BM25, FUNCTIONS
+from rankwright.text.index import build_index
+from rankwright.text.queries import read_queries
+from rankwright.text.search import Scorer
 
 Array = npt.NDArray[Any]
 LENGTH, N_WORDS = 100, 50_000

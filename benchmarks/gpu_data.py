@@ -22,7 +22,7 @@ from numba.cuda.random import (
 
 from bench_lambda_mart import HIDDEN, N_FEATURES
 from rankwright import RankingData, evaluate
-from rankwright.gpu import device as device
+from rankwright.gpu import device
 
 __all__ = ["DOCS", "QUERIES", "Limits", "limits_of", "make", "mark", "measured", "of_scores", "regrouped", "timed"]
 

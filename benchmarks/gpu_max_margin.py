@@ -17,8 +17,7 @@ from gpu_data import Limits, mark, measured, regrouped, timed
 from rankwright import RankingData, RankingSVM, StructuredSVM
 from rankwright.gpu import device as device
 from rankwright.gpu import training
-from rankwright.maxmargin.problem import Problem
-from rankwright.maxmargin.ramp import RAMP
+from rankwright.maxmargin.problem import RAMP, Problem
 
 __all__ = ["measure_fits", "measure_limited", "measure_long_queries", "measure_scoring", "measure_upload"]
 
@@ -113,12 +112,12 @@ def measure_long_queries(data: RankingData, threads: int) -> None:
     for name, make_ranker in LONG_FITS.items():
         warm = regrouped(data, 3000, 4)
         found: dict[str, Any] = {}
-        for device in ("cuda", "cpu"):
-            make_ranker(device=device, n_jobs=threads).fit_data(warm)
+        for target in ("cuda", "cpu"):
+            make_ranker(device=target, n_jobs=threads).fit_data(warm)
             forget(few, features=True)
-            ranker = make_ranker(device=device, n_jobs=threads)
+            ranker = make_ranker(device=target, n_jobs=threads)
             took, _ = measured(partial(ranker.fit_data, few))
-            found[device] = (took, ranker)
+            found[target] = (took, ranker)
         (took, there), (cpu, here) = found["cuda"], found["cpu"]
         last = there.path_[-1]
         each = f"{there.n_passes_total_} passes of {1e3 * (last.seconds - last.seconds_planes) / last.passes:.1f} ms"
@@ -137,7 +136,7 @@ def bound_at(ranker: Any, data: RankingData, coef: Array) -> float:
         objective = problem._objective
         w, slope = objective.weights(coef), 0.0
         if ranker._bound() == RAMP:
-            slope = float(objective.turn(w).vector @ w)
+            slope = float(objective.linearise(w).vector @ w)
         return float(objective.value(w)) + slope
     finally:
         problem.close()

@@ -18,7 +18,7 @@ from bench_lambda_mart import BINS, LEAVES, MIN_ROWS, N_FEATURES, RATE, TRUNCATI
 from gpu_data import Limits, mark, measured, of_scores, timed
 from gpu_max_margin import room_for
 from rankwright import AutoRanker, LambdaMART, RankingData
-from rankwright.gpu import device as device
+from rankwright.gpu import device
 
 __all__ = ["measure_auto", "measure_kinds", "measure_limited_trees", "measure_trees"]
 
@@ -88,7 +88,7 @@ def parts_of_a_tree(ranker: Any, data: RankingData, limits: Limits) -> None:
     """Binning and gradients apart."""
     from rankwright.boosting.binning import bin_features
     from rankwright.gpu.lambdas import DeviceLambdas
-    from rankwright.gpu.trees.bins import bins_like
+    from rankwright.gpu.trees.state import bins_like
     from rankwright.measures import parse_measure
 
     ends = bin_features(data.X[:PART], BINS).ends
@@ -178,15 +178,15 @@ def measure_kinds(data: RankingData, threads: int) -> None:
     }
     print(f"{few.n_docs:,} documents, 20 trees:")
     for name, given in kinds.items():
-        for device in ("cuda", "cpu"):
-            fitted(device, few, threads, 2, **given)
-        rankers = {device: fitted(device, few, threads, 20, **given)[1] for device in ("cuda", "cpu")}
-        there, here = (rankers[device].model_.forest for device in ("cuda", "cpu"))
+        for target in ("cuda", "cpu"):
+            fitted(target, few, threads, 2, **given)
+        rankers = {target: fitted(target, few, threads, 20, **given)[1] for target in ("cuda", "cpu")}
+        there, here = (rankers[target].model_.forest for target in ("cuda", "cpu"))
         first = int(here.roots[1])
         same = np.array_equal(there.feature[:first], here.feature[:first]) and np.array_equal(
             there.threshold[:first], here.threshold[:first]
         )
-        times = ", ".join(f"{device} {ranker.path_[-1].seconds:.2f} s" for device, ranker in rankers.items())
+        times = ", ".join(f"{target} {ranker.path_[-1].seconds:.2f} s" for target, ranker in rankers.items())
         n = min(len(there.feature), len(here.feature))
         alike = float(np.mean((there.feature[:n] == here.feature[:n]) & (there.threshold[:n] == here.threshold[:n])))
         print(f"    {name}: {times}; first tree the same: {same}; nodes alike: {alike:.1%}", flush=True)
@@ -196,13 +196,13 @@ def measure_auto(data: RankingData, other: RankingData, threads: int) -> None:
     """The committee on both, all choices included."""
     few, warm = data.select(np.arange(500)), data.select(np.arange(20))
     found = {}
-    for device in ("cuda", "cpu"):
-        AutoRanker(device=device, n_jobs=threads).fit_data(warm)
-        ranker = AutoRanker(device=device, n_jobs=threads)
-        found[device] = measured(partial(ranker.fit_data, few))[0], ranker
-    for device, (took, ranker) in found.items():
+    for target in ("cuda", "cpu"):
+        AutoRanker(device=target, n_jobs=threads).fit_data(warm)
+        ranker = AutoRanker(device=target, n_jobs=threads)
+        found[target] = measured(partial(ranker.fit_data, few))[0], ranker
+    for target, (took, ranker) in found.items():
         members = ", ".join(f"{one.name} {one.seconds:.1f}" for one in ranker.committee_.members)
-        print(f"auto, {few.n_docs:,} documents, {device}: {took:.1f} s ({members}); nDCG@10 {ndcg(ranker, other):.4f}")
+        print(f"auto, {few.n_docs:,} documents, {target}: {took:.1f} s ({members}); nDCG@10 {ndcg(ranker, other):.4f}")
 
 
 def measure_limited_trees(data: RankingData, other: RankingData, threads: int) -> None:

@@ -39,7 +39,7 @@ from rankwright import (
 )
 from rankwright.adaptation.robustness import learning_curve, write_curve
 from rankwright.evaluation.significance import p_value
-from rankwright.text.reading.documents import read_documents
+from rankwright.text.documents import read_documents
 from study_data import marked, mq2008_folds, p_text, read, run_study, short, table
 
 Array = npt.NDArray[Any]

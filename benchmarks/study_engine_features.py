@@ -22,10 +22,10 @@ import numpy.typing as npt
 
 from rankwright import LambdaMART, RankingData, build_index, evaluate
 from rankwright.datasets import python_docs
-from rankwright.exporting.feature_sets import engine_features
-from rankwright.text.index.index import Index
-from rankwright.text.search.columns import Columns
-from rankwright.text.search.functions import BM25, TFIDF, JelinekMercer, feature_parts, parse_feature
+from rankwright.exporting.targets import engine_features
+from rankwright.text.features import Columns
+from rankwright.text.functions import BM25, TFIDF, JelinekMercer, feature_parts, parse_feature
+from rankwright.text.index import Index
 
 Array = npt.NDArray[Any]
 _OTHERS = ("log-tf[porter+stop]", "jm[plain]", "tfidf[porter]")

@@ -27,8 +27,7 @@ import numpy.typing as npt
 from rankwright import InputWarning, evaluate_run, read_qrels, read_run
 from rankwright.data.order import rank_order
 from rankwright.evaluation.significance import p_value
-from rankwright.judging.order import ORDERS, planned, shuffled_queries
-from rankwright.judging.pool import JudgingPool
+from rankwright.judging.pool import ORDERS, JudgingPool, planned, shuffled_queries
 from rankwright.judging.records import Pair
 from rankwright.judging.stopping import Sequential
 

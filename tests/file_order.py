@@ -4,7 +4,7 @@ First come the commands of the documentation, which compile most kernels. Beside
 whose tests compile little. What takes long does not come last.
 """
 
-FIRST = ("test_shown.py", "gpu", "reports", "judging", "serving", "datasets", "importing", "data", "text", "engines")
+FIRST = ("test_shown.py", "gpu", "reports", "judging", "serving", "datasets", "importing", "data", "text", "cluster")
 
 
 def ordered(items, here):

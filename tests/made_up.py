@@ -120,7 +120,7 @@ class MadeUp:
         elif path.suffix == ".rkw":
             data = "web.txt" if name == "web.rkw" else "train.txt"
             run("train", self.path(f"letor/{data}"), "--method", "rank-svm", "--C", "0.1", "-o", path)
-        elif path.suffix == ".parts":
+        elif path.suffix == ".partitions":
             run("convert", self.path("letor/test.txt"), "--by-query", 3, "-o", path)
         elif name == "lightgbm.txt":
             self._lightgbm(path)
@@ -145,7 +145,7 @@ class MadeUp:
             path.mkdir()
             frame = to_frame(read_data(self.path("letor/train.txt")), "polars")
             for number, start in enumerate(range(0, frame.height, 250)):
-                frame[start : start + 250].write_parquet(path / f"part-{number}.parquet")
+                frame[start : start + 250].write_parquet(path / f"partition-{number}.parquet")
         elif name == "rank.train.query":
             path.write_text("12\n" * 30)
         else:

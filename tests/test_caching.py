@@ -15,7 +15,7 @@ from rankwright import caching
 # Then even root obeys permissions: the right to pass them over is given up before the program starts.
 OBEYING = "import ctypes, os, sys; ctypes.CDLL(None).prctl(24, 1, 0, 0, 0); os.execv(sys.executable, sys.argv[1:])"
 UNSET = ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "MPLCONFIGDIR")
-DECORATES = "import rankwright.io.letor_kernel"
+DECORATES = "import rankwright.io.kernels"
 ASKS = "from rankwright.cli.main import main; raise SystemExit(main(['--version']))"
 
 
@@ -80,9 +80,9 @@ def test_no_place_at_all_is_enough(locked):
 
 
 def test_no_place_at_all_starts_no_workers(locked):
-    code = f"import tempfile; tempfile.tempdir = {str(locked / 'home')!r}; from rankwright.cli import ahead; "
-    code += "ahead._cores = lambda: 4; inside = ahead.compiling_ahead('svm-map', lambda: print('told')); "
-    done = started(locked, locked / "home", code + "print(inside.__enter__().told)")
+    code = f"import tempfile; tempfile.tempdir = {str(locked / 'home')!r}; from rankwright.cli import precompile; "
+    code += "precompile._cores = lambda: 4; inside = precompile.precompiling('svm-map', lambda: print('told')); "
+    done = started(locked, locked / "home", code + "print(inside.__enter__().announced)")
     assert (done.stdout, done.stderr) == ("False\n", "")
 
 

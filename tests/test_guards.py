@@ -8,10 +8,12 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import defaultdict
 from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
+import rankwright
 from file_order import FIRST
 
 ROOT = Path(__file__).parent.parent
@@ -157,3 +159,83 @@ def test_sums_that_may_be_reordered_are_compiled_into_their_caller():
     ]
     assert not problems, report(problems)
     assert any(words.get("forceinline") == "True" for _, _, words in compiled_functions())
+
+
+PACKAGE = ROOT / "src" / "rankwright"
+
+
+def module_of(path):
+    """The dotted name of a source file."""
+    parts = path.relative_to(ROOT / "src").with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def test_only_modules_that_users_import_from_list_their_names():
+    problems = [
+        f"{place(path, node)}: __all__ in {module_of(path)}, which is not in rankwright._HOMES"
+        for path in SOURCES
+        if path.name != "__init__.py" and module_of(path) not in rankwright._HOMES
+        for node in parsed(path).body
+        if isinstance(node, ast.Assign) and any(getattr(target, "id", "") == "__all__" for target in node.targets)
+    ]
+    assert not problems, report(problems)
+
+
+def test_no_public_class_is_defined_twice():
+    places = defaultdict(list)
+    for path in SOURCES:
+        for node in parsed(path).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(place(path, node))
+    problems = [f"{' and '.join(where)}: {name}" for name, where in places.items() if len(where) > 1]
+    assert not problems, report(problems)
+
+
+def test_array_is_defined_in_one_module():
+    problems = [
+        f"{place(path, node)}: Array; expected `from rankwright._types import Array`"
+        for path in SOURCES
+        if path != PACKAGE / "_types.py"
+        for node in parsed(path).body
+        if isinstance(node, ast.Assign) and "Array" in [ast.unparse(target) for target in node.targets]
+    ]
+    assert not problems, report(problems)
+
+
+# Module names that several packages have. Everywhere else a name is enough to find the file.
+ON_A_DEVICE = "the same on the CPU and on a device"
+SHARED_NAMES = {
+    "app": "the paths of a web application",
+    "base": "what all measures, models or rankers share",
+    "dataset": "a data set in memory, and one whose features are in partitions",
+    "features": "tables as features, and features made from text",
+    "hinge": ON_A_DEVICE,
+    "histograms": ON_A_DEVICE,
+    "kernels": "the compiled code of a package, apart because it loads numba",
+    "lambdas": ON_A_DEVICE,
+    "order": "the tie rule; the order of a max-margin training",
+    "partitions": "partitions: on disk, of trees while they grow, and these on a device",
+    "products": ON_A_DEVICE,
+    "records": "the file of a judge; rows of text",
+    "results": "the results folder of an experiment: written, and read by reports",
+    "splits": "splits of queries; splits of trees on a device",
+    "statistics": "of features; of the runs in a report",
+    "tables": "read; shown in a report",
+    "training": "a training set of a package: of nets, from clicks, on a device",
+}
+COMMANDS = PACKAGE / "cli"  # one file per command, named as the command; what does the work may have that name, too
+
+
+def test_module_names_that_exist_twice_have_a_reason():
+    places = defaultdict(list)
+    for path in SOURCES:
+        if path.stem != "__init__" and COMMANDS not in path.parents:
+            places[path.stem].append(path)
+    twice = {name: paths for name, paths in places.items() if len(paths) > 1}
+    problems = [
+        f"{' and '.join(map(place, paths))}: {name}" for name, paths in twice.items() if name not in SHARED_NAMES
+    ]
+    problems += [
+        f"tests/test_guards.py: {name} is not there twice any more" for name in SHARED_NAMES.keys() - twice.keys()
+    ]
+    assert not problems, report(problems)

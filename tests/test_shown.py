@@ -78,7 +78,7 @@ MATERIAL: dict[str, str | dict[str, str]] = {
     "docs/howto/pairs.md": "letor/train.txt letor/vali.txt letor/test.txt",
     "docs/howto/partitions.md": "letor/big",
     "docs/howto/pyterrier.md": "text/docs.jsonl text/queries.jsonl text/qrels.txt",
-    "docs/howto/scale.md": "letor/test.txt letor/big.parts",
+    "docs/howto/scale.md": "letor/test.txt letor/big.partitions",
     "docs/howto/serve.md": "text/demo",
     "docs/howto/website.md": "website/site website/ratings.csv",
     "docs/lambda-family.md": "letor/train.txt letor/vali.txt letor/test.txt",
@@ -113,7 +113,7 @@ REFERENCE = {
     "rankwright convert": "letor/train.txt.gz letor/rank.train letor/rank.train.query letor/shop.csv letor/big",
     "rankwright diagnose": "letor/train.txt letor/vali.txt",
     "rankwright evaluate": "text/qrels.txt text/bm25.run text/mine.run.gz letor/test.txt letor/scores.txt "
-    "letor/big.parts letor/big.scores",
+    "letor/big.partitions letor/big.scores",
     "rankwright experiment": "text/python-docs-results",
     "rankwright experiment check": "text/exp.toml",
     "rankwright experiment report": "text/python-docs-results text/results-old text/results-new",
@@ -129,11 +129,11 @@ REFERENCE = {
     "text/products.csv",
     "rankwright info": "letor/train.txt.gz text/qrels.txt letor/model.rkw",
     "rankwright judge": "text/docs.index text/queries.jsonl text/model.rkw text/bm25.run text/mine.run",
-    "rankwright rank": "letor/model.rkw letor/test.txt letor/big.parts",
+    "rankwright rank": "letor/model.rkw letor/test.txt letor/big.partitions",
     "rankwright search": "text/docs.index text/model.rkw text/queries.jsonl text/qrels.txt",
     "rankwright serve": "text/docs.index text/model.rkw",
-    "rankwright train": "letor/train.txt letor/vali.txt letor/test.txt letor/shop.csv letor/big.parts logs/pages.rank "
-    "logs/p.csv",
+    "rankwright train": "letor/train.txt letor/vali.txt letor/test.txt letor/shop.csv letor/big.partitions "
+    "logs/pages.rank logs/p.csv",
 }
 
 

@@ -17,7 +17,7 @@ import rankwright
 from rankwright.cli.main import cli
 from rankwright.measures import measure_classes
 
-_NAMES = re.compile(r"^\[\[names ([\w.]+)((?: \w+)*)\]\]$", re.MULTILINE)
+_NAMES = re.compile(r"^\[\[names((?: rankwright\.[\w.]+)+)((?: \w+)*)\]\]$", re.MULTILINE)
 _FILE = re.compile(r"^\[\[file (\w+\.md)\]\]$", re.MULTILINE)
 _COMMANDS = "[[commands]]"
 _LISTED = re.compile(r"\]\(#rankwright-(\w+)\)")
@@ -26,8 +26,8 @@ _ROOT = Path(__file__).parent.parent.parent
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Called by mkdocs with the text of every page."""
-    markdown = _NAMES.sub(lambda found: _directives(found[1], found[2].split()), markdown)
-    markdown = _FILE.sub(lambda found: _beside_docs(found[1]), markdown)
+    markdown = _NAMES.sub(lambda names: _directives(names[1].split(), names[2].split()), markdown)
+    markdown = _FILE.sub(lambda file: _beside_docs(file[1]), markdown)
     if _COMMANDS not in markdown:
         return markdown
     return markdown.replace(_COMMANDS, "\n\n".join(_helps(cli, "rankwright", _LISTED.findall(markdown))))
@@ -44,19 +44,22 @@ def _beside_docs(name: str) -> str:
     return (_ROOT / name).read_text(encoding="utf-8").replace("](docs/", "](../")
 
 
-def homes(package: str, first: Sequence[str] = ()) -> list[str]:
-    """Return the full paths of a package's public names: the first ones as given, the others sorted by name."""
-    module = importlib.import_module(package)
-    own = getattr(module, "_HOME_OF", None) or dict.fromkeys(getattr(module, "__all__", ()))
-    found = {name: home or getattr(module, name).__module__ for name, home in own.items()}
-    found |= {name: home for name, home in rankwright._HOME_OF.items() if home.startswith(package + ".")}
-    found |= {name: kind.__module__ for name, kind in measure_classes().items() if kind.__module__.startswith(package)}
-    others = sorted(found.keys() - first, key=str.lower)
-    return [f"{found[name]}.{name}" for name in (*first, *others)]
+def homes(packages: Sequence[str], first: Sequence[str] = ()) -> list[str]:
+    """Return the full paths of the public names of packages or modules: the first as given, the others sorted."""
+    paths: dict[str, str] = {}
+    for package in packages:
+        module = importlib.import_module(package)
+        listed = getattr(module, "_HOME_OF", None) or dict.fromkeys(getattr(module, "__all__", ()))
+        paths |= {name: home or getattr(module, name).__module__ for name, home in listed.items()}
+        paths |= {name: home for name, home in rankwright._HOME_OF.items() if f"{home}.".startswith(f"{package}.")}
+        kinds = measure_classes().items()
+        paths |= {name: kind.__module__ for name, kind in kinds if kind.__module__.startswith(f"{package}.")}
+    others = sorted(paths.keys() - first, key=str.lower)
+    return [f"{paths[name]}.{name}" for name in (*first, *others)]
 
 
-def _directives(package: str, first: Sequence[str]) -> str:
-    return "\n\n".join(f"::: {home}" for home in homes(package, first) if callable(_object(home)))
+def _directives(packages: Sequence[str], first: Sequence[str]) -> str:
+    return "\n\n".join(f"::: {home}" for home in homes(packages, first) if callable(_object(home)))
 
 
 def _object(home: str) -> Any:
@@ -70,6 +73,6 @@ def _helps(command: click.Command, name: str, first: Sequence[str] = ()) -> Iter
     yield f"## {name}\n\n```text\n{command.get_help(context)}\n```"
     if isinstance(command, click.Group):
         for child in dict.fromkeys((*first, *command.list_commands(context))):
-            found = command.get_command(context, child)
-            if found is not None:
-                yield from _helps(found, f"{name} {child}")
+            subcommand = command.get_command(context, child)
+            if subcommand is not None:
+                yield from _helps(subcommand, f"{name} {child}")

@@ -66,10 +66,6 @@ _HOMES = {
         "fuse",
         "runs_to_data",
     ),
-    "rankwright.data.pairs": (
-        "PairSummary",
-        "pair_summary",
-    ),
     "rankwright.data.scaling": (
         "QueryScaler",
         "Standardizer",
@@ -80,6 +76,10 @@ _HOMES = {
         "QuerySplit",
         "QueryTrials",
         "letor_folds",
+    ),
+    "rankwright.data.summary": (
+        "PairSummary",
+        "pair_summary",
     ),
     "rankwright.data.trec_table": ("TrecTable",),
     "rankwright.evaluation.agreement": (
@@ -101,13 +101,11 @@ _HOMES = {
         "query_curves",
     ),
     "rankwright.evaluation.evaluate": (
+        "ChosenK",
         "Evaluation",
+        "choose_k",
         "evaluate",
         "evaluate_run",
-    ),
-    "rankwright.evaluation.fusion_choice": (
-        "ChosenK",
-        "choose_k",
     ),
     "rankwright.evaluation.importance": (
         "PermutationImportance",
@@ -170,29 +168,27 @@ _HOMES = {
         "CrossValidation",
         "cross_validate",
     ),
-    "rankwright.text.analysis.analyzers": ("Analyzer",),
-    "rankwright.text.index.index": (
-        "Index",
-        "build_index",
-    ),
-    "rankwright.text.reading.queries": ("read_queries",),
-    "rankwright.text.search.columns": (
+    "rankwright.text.analysis": ("Analyzer",),
+    "rankwright.text.features": (
         "Columns",
         "feature_set",
-    ),
-    "rankwright.text.search.features": (
         "make_features",
         "read_document_table",
     ),
-    "rankwright.text.search.functions": (
+    "rankwright.text.functions": (
         "BM25",
         "Cosine",
         "Dirichlet",
         "JelinekMercer",
         "TFIDF",
     ),
-    "rankwright.text.search.learned": ("LearnedSearch",),
-    "rankwright.text.search.scorer": ("search",),
+    "rankwright.text.index": (
+        "Index",
+        "build_index",
+    ),
+    "rankwright.text.learned": ("LearnedSearch",),
+    "rankwright.text.queries": ("read_queries",),
+    "rankwright.text.search": ("search",),
     "rankwright.training.health": (
         "TrainingHealth",
         "training_health",

@@ -17,11 +17,10 @@ import numpy as np
 from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError
 from rankwright.models.saving import load_model
-from rankwright.text.index.index import Index
-from rankwright.text.search.columns import Columns, feature_set
-from rankwright.text.search.learned import LearnedSearch
-from rankwright.text.search.results import Hits
-from rankwright.text.search.scorer import Scorer, default_analyzer
+from rankwright.text.features import Columns, feature_set
+from rankwright.text.index import Index
+from rankwright.text.learned import LearnedSearch
+from rankwright.text.search import Hits, Scorer, default_analyzer
 
 try:
     import pandas as pd
@@ -70,10 +69,10 @@ class Search(pt.Transformer):
         pt.validate.query_frame(inp, extra_columns=["query"], context=self)
         kept = [name for name in inp.columns if name not in ("docno", "docid", "score", "rank")]
         hits: Hits = self._engine.search_all([str(text) for text in inp["query"]], self.num_results, n_jobs=self.n_jobs)
-        found = inp[kept].iloc[np.repeat(np.arange(len(inp)), np.diff(hits.indptr))].reset_index(drop=True)
-        found["docno"] = pd.Series([self.index.doc_id(doc) for doc in hits.docs.tolist()], dtype=object)
-        found["score"] = hits.scores
-        return pt.model.add_ranks(found)
+        results = inp[kept].iloc[np.repeat(np.arange(len(inp)), np.diff(hits.indptr))].reset_index(drop=True)
+        results["docno"] = pd.Series([self.index.doc_id(doc) for doc in hits.docs.tolist()], dtype=object)
+        results["score"] = hits.scores
+        return pt.model.add_ranks(results)
 
 
 class Features(pt.Transformer):
@@ -115,10 +114,10 @@ class Features(pt.Transformer):
         return out
 
     def _find(self, document: Any) -> int:
-        found = self.index.find(str(document))
-        if found is None:
+        doc = self.index.find(str(document))
+        if doc is None:
             raise InputError(f"document {document!r} is not in the index; expected one of its documents")
-        return found
+        return doc
 
 
 class Rerank(pt.Transformer):
@@ -144,13 +143,13 @@ class Rerank(pt.Transformer):
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """The same documents with the model's scores, and ranks by these."""
-        own = self._features
-        pt.validate.result_frame(inp, extra_columns=["features" if own is None else "query"], context=self)
+        features = self._features
+        pt.validate.result_frame(inp, extra_columns=["features" if features is None else "query"], context=self)
         if not len(inp):
             return pt.model.add_ranks(inp.assign(score=np.empty(0)))
-        X = np.stack(inp["features"].tolist()) if own is None else own.values(inp)
+        X = np.stack(inp["features"].tolist()) if features is None else features.values(inp)
         qid, labels = [str(query) for query in inp["qid"]], np.zeros(len(inp))
-        names = None if own is None else own.names
+        names = None if features is None else features.names
         data = RankingData.from_arrays(X, labels, qid, feature_names=names, allow_missing=True)
         return pt.model.add_ranks(inp.assign(score=self.model.predict(data)))
 

@@ -12,7 +12,7 @@ from rankwright.boosting.binning import GROUP, MISSING, bin_features
 
 def codes_of(binned):
     """The bin of every value, rows × features."""
-    octets = binned.words.view(np.uint8).reshape(len(binned.words), binned.n_rows, GROUP)
+    octets = binned.packed_bins.view(np.uint8).reshape(len(binned.packed_bins), binned.n_rows, GROUP)
     return np.concatenate(list(octets), axis=1)[:, : binned.n_features]
 
 
@@ -128,7 +128,7 @@ def test_constant_and_missing_features_have_one_bin():
 def test_threads_give_the_same_bits(dtype):
     X = mixed_features(10_000, dtype)
     one, two = bin_features(X, threads=1), bin_features(X, threads=3)
-    assert one.words.tobytes() == two.words.tobytes()
+    assert one.packed_bins.tobytes() == two.packed_bins.tobytes()
     assert [ends.tobytes() for ends in one.ends] == [ends.tobytes() for ends in two.ends]
 
 
@@ -143,8 +143,8 @@ def test_of_many_rows_a_sample_decides(monkeypatch):
     sizes = np.bincount(codes_of(binned)[:, 0], minlength=32)
     assert sizes.min() > 4000 / 32 / 3
     assert sizes.max() < 4000 / 32 * 3
-    assert bin_features(X, 32, seed=3).words.tobytes() == binned.words.tobytes()
-    assert bin_features(X, 32, seed=4).words.tobytes() != binned.words.tobytes()
+    assert bin_features(X, 32, seed=3).packed_bins.tobytes() == binned.packed_bins.tobytes()
+    assert bin_features(X, 32, seed=4).packed_bins.tobytes() != binned.packed_bins.tobytes()
 
 
 def test_read_only_and_few_rows():

@@ -5,16 +5,15 @@ import dataclasses
 import numpy as np
 import pytest
 
+from pair_cost import ranknet_cost
 from rankwright.boosting.binning import bin_features
 from rankwright.boosting.forest import Forest
-from rankwright.boosting.grow import Grower
+from rankwright.boosting.grow import Grower, LocalHistograms
 from rankwright.boosting.lambdas import Lambdas
 from rankwright.boosting.learner import LocalLearner, TreesPerClass, tree_scores
-from rankwright.boosting.local import LocalHistograms
 from rankwright.boosting.mc_rank import Grades
 from rankwright.boosting.rounds import boost
 from rankwright.boosting.tree_model import TreeModel
-from rankwright.nets.training import ranknet_cost
 
 
 class Plain:

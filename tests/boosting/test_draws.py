@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rankwright.data.draws import child_salts, draw_features, drawn, salts_of
+from rankwright.data.hashes import child_salts, draw_features, drawn, salts_of
 
 SALTS = [salts_of(0, 3)[1], *child_salts(salts_of(0, 3)[1], 0.5), *salts_of(1, 3)]
 

@@ -14,8 +14,7 @@ from scipy import sparse
 from rankwright import InputError
 from rankwright.boosting.binning import bin_features
 from rankwright.boosting.forest import Forest
-from rankwright.boosting.grow import Grower
-from rankwright.boosting.local import LocalHistograms
+from rankwright.boosting.grow import Grower, LocalHistograms
 from rankwright.boosting.tree_model import GradeModel, TreeModel
 from rankwright.models.linear import LinearModel
 from rankwright.models.saving import load_model, save_model

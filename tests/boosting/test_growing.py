@@ -5,15 +5,11 @@ import gc
 import numpy as np
 import pytest
 
-from rankwright.boosting import histograms as histogram
-from rankwright.boosting import local as local_histograms
-from rankwright.boosting import splits as split
+from rankwright.boosting import grow, histograms
 from rankwright.boosting.binning import MISSING, bin_features
-from rankwright.boosting.grow import Grower, Growth
-from rankwright.boosting.histograms import HESSIAN_BITS, MOST_ROWS, count_bins, fill_groups, gather, pack
-from rankwright.boosting.local import LocalHistograms
-from rankwright.boosting.splits import partition
-from rankwright.data.draws import salts_of
+from rankwright.boosting.grow import Grower, Growth, LocalHistograms
+from rankwright.boosting.histograms import HESSIAN_BITS, MOST_ROWS, count_bins, fill_groups, gather, pack, partition
+from rankwright.data.hashes import salts_of
 
 HESSIAN = (1 << HESSIAN_BITS) - 1
 FIELDS = ("feature", "threshold", "missing_left", "left", "value", "gain", "count")
@@ -132,14 +128,14 @@ def test_histograms_are_sums_over_the_bins(n_rows):
     values, sums = np.empty(n_rows, np.int64), np.full((2, 8, 256), 99, np.int64)
     total = gather(packed.values, rows, values)
     assert total == packed.values[rows].sum()
-    fill_groups(binned.words, binned.words.T.copy(), 1, 2, rows, values, sums)
+    fill_groups(binned.packed_bins, binned.packed_bins.T.copy(), 1, 2, rows, values, sums)
     assert (sums[0] == 99).all()
-    fill_groups(binned.words, binned.words.T.copy(), 0, 1, rows, values, sums)
+    fill_groups(binned.packed_bins, binned.packed_bins.T.copy(), 0, 1, rows, values, sums)
     counts = np.full(256, 99)
     for j, found in enumerate(sums.reshape(16, 256)[:11]):
         codes = np.where(np.isnan(X[rows, j]), MISSING, np.searchsorted(binned.ends[j], X[rows, j]))
         assert found.sum() == total
-        count_bins(binned.words[j // 8], 8 * (j % 8), rows, counts)
+        count_bins(binned.packed_bins[j // 8], 8 * (j % 8), rows, counts)
         np.testing.assert_array_equal(counts, np.bincount(codes, minlength=256))
         for got, unit, want in (
             (found & HESSIAN, packed.hessian_unit, hessians),
@@ -206,10 +202,10 @@ def test_sums_of_many_rows_do_not_overflow(n, counted, monkeypatch):
 
         return call
 
-    monkeypatch.setattr(histogram, "_total", lambda values, *_: abs(values.value) * values.n)
-    monkeypatch.setattr(histogram, "_pack", keep("both", 1))
-    monkeypatch.setattr(histogram, "_pack_counted", keep("counted", None))
-    monkeypatch.setattr(histogram.np, "empty", lambda n, dtype: Many(0, n))
+    monkeypatch.setattr(histograms, "_total", lambda values, *_: abs(values.value) * values.n)
+    monkeypatch.setattr(histograms, "_pack", keep("both", 1))
+    monkeypatch.setattr(histograms, "_pack_counted", keep("counted", None))
+    monkeypatch.setattr(histograms.np, "empty", lambda n, dtype: Many(0, n))
     for value in (1e-9, 0.7, 1.0, 3e9):
         packed = pack(Many(-value, n), None if counted else Many(value, n))
         if counted:
@@ -325,9 +321,9 @@ def test_trees_depend_neither_on_threads_nor_on_what_was_grown_before(monkeypatc
     X, gradients = make(5000, 20)
     hessians = some_hessians(5000)
     one = grown(X, gradients, hessians=hessians)[0]
-    monkeypatch.setattr(local_histograms, "_WORTH_A_THREAD", 1000)
-    monkeypatch.setattr(local_histograms, "_READ_A_THREAD", 100)
-    monkeypatch.setattr(split, "_MOVED_A_THREAD", 100)
+    monkeypatch.setattr(grow, "_WORTH_A_THREAD", 1000)
+    monkeypatch.setattr(grow, "_READ_A_THREAD", 100)
+    monkeypatch.setattr(histograms, "_MOVED_A_THREAD", 100)
     for threads in (2, 3, 4, 16):
         assert bits(grown(X, gradients, threads=threads, hessians=hessians)[0]) == bits(one)
     source = LocalHistograms(bin_features(X), 2)
@@ -344,12 +340,14 @@ def test_what_nodes_hold_goes_with_the_tree():
     X, gradients = make(500)
     source = LocalHistograms(bin_features(X))
     source.begin(gradients, np.arange(500, dtype=np.uint32))
+    Grower(source, min_rows=5).grow(source.varies, 0)  # compiles, which leaves cycles of numba's own
+    source.begin(gradients, np.arange(500, dtype=np.uint32))
     gc.collect()
     gc.disable()
     try:
-        found = Grower(source, min_rows=5).grow(source.varies, 0)
-        assert len(found.leaves) > 5
-        del found
+        grown_tree = Grower(source, min_rows=5).grow(source.varies, 0)
+        assert len(grown_tree.leaves) > 5
+        del grown_tree
         assert gc.collect() == 0  # no cycle was left behind
     finally:
         gc.enable()
@@ -444,4 +442,4 @@ def test_partition_keeps_the_order_of_both_parts(missing_left):
     [(17, 1, 1), (17, 2, 2), (17, 4, 2), (17, 16, 2), (1, 8, 1), (16, 16, 16), (40, 4, 4)],
 )
 def test_threads_share_groups_of_features_and_then_rows(n_groups, threads, cuts):
-    assert local_histograms._groups_at_once(n_groups, threads) == cuts
+    assert grow._groups_at_once(n_groups, threads) == cuts

@@ -159,7 +159,7 @@ SETTINGS = [
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_the_same_bits_for_any_number_of_threads(settings, monkeypatch, tmp_path):
-    monkeypatch.setattr("rankwright.boosting.local._WORTH_A_THREAD", 1000)
+    monkeypatch.setattr("rankwright.boosting.grow._WORTH_A_THREAD", 1000)
     monkeypatch.setattr("rankwright.boosting.lambdas._TASK_DOCS", 60)
     train, valid = make(), make(seed=1)
     for n_jobs in (None, 2, 3, -1):

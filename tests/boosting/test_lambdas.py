@@ -8,12 +8,12 @@ import pytest
 from scipy import sparse
 
 from every_measure import every_measure as measures
+from pair_cost import ranknet_cost
 from rankwright import parse_measure
 from rankwright.boosting.lambdas import Lambdas
-from rankwright.data.content_order import content_order
+from rankwright.data.hashes import content_order
 from rankwright.measures import Measure, Rankings
 from rankwright.measures.forms import Swaps
-from rankwright.nets.training import ranknet_cost
 
 every_measure = pytest.mark.parametrize("measure", [*measures(1, 4), None], ids=str)
 

@@ -135,7 +135,7 @@ SETTINGS = [{}, {"tree_rows": 0.6}, {"tree_features": 0.5}, {"randomize_nodes": 
 @LINKS
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_the_same_bits_for_any_number_of_threads(link, settings, monkeypatch, tmp_path):
-    monkeypatch.setattr("rankwright.boosting.local._WORTH_A_THREAD", 1000)
+    monkeypatch.setattr("rankwright.boosting.grow._WORTH_A_THREAD", 1000)
     train, valid = make(20), make(10, seed=1)
     for n_jobs in (None, 2, -1):
         ranker = McRank(n_jobs=n_jobs, link=link, **QUICK, **settings).fit(*train, eval_set=valid)

@@ -9,10 +9,9 @@ from numba import njit, typeof
 
 from rankwright.boosting.binning import GROUP, MISSING, bin_features
 from rankwright.boosting.forest import Forest, Tree
-from rankwright.boosting.grow import Grower, leaf_bounds
-from rankwright.boosting.histograms import HESSIAN_BITS
-from rankwright.boosting.local import LocalHistograms
-from rankwright.boosting.splits import (
+from rankwright.boosting.grow import Grower, LocalHistograms, leaf_bounds
+from rankwright.boosting.histograms import (
+    HESSIAN_BITS,
     as_sets,
     best_bounded_split,
     best_of,
@@ -246,7 +245,7 @@ def test_bounds_leave_the_best_values_alone_where_these_are_in_order():
 def test_the_words_of_categories_hold_their_numbers():
     X = np.array([[0.0, 5.0], [2.0, 5.5], [np.nan, 7.0], [1.0, 5.0]])
     binned = bin_features(X, categories={0: 3})
-    assert [int(word) & 255 for word in binned.words[0]] == [0, 2, MISSING, 1]
+    assert [int(word) & 255 for word in binned.packed_bins[0]] == [0, 2, MISSING, 1]
     assert binned.categorical == {0}
     assert GROUP == 8
     assert [len(ends) for ends in bin_features(X, categories={0: 0, 1: 1}).ends] == [0, 0]

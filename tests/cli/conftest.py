@@ -6,7 +6,7 @@ import pytest
 from tests.cli.training_files import made
 
 from rankwright.cli import adapt, train, training
-from rankwright.cli.ahead import Ahead
+from rankwright.cli.precompile import Precompiler
 from rankwright.io.letor_write import write_letor
 
 
@@ -14,8 +14,8 @@ from rankwright.io.letor_write import write_letor
 def nothing_said_of_compiling(monkeypatch):
     """Messages do not depend on what is compiled already."""
     for command in (training, adapt):
-        monkeypatch.setattr(command, "told_of_compiling", lambda **_: nullcontext(lambda: False))
-    monkeypatch.setattr(train, "compiling_ahead", lambda method, *_: nullcontext(Ahead(method, None)))
+        monkeypatch.setattr(command, "noting_compilation", lambda **_: nullcontext(lambda: False))
+    monkeypatch.setattr(train, "precompiling", lambda method, *_: nullcontext(Precompiler(method, None)))
 
 
 @pytest.fixture

@@ -25,28 +25,28 @@ def run(capsys, *words):
 
 
 def test_parts_and_back(here, capsys):
-    code, out, err = run(capsys, "convert", "x.rank", "--by-query", "4", "-o", "x.parts")
+    code, out, err = run(capsys, "convert", "x.rank", "--by-query", "4", "-o", "x.partitions")
     assert (code, out) == (0, "")
     expected = in_memory(made(), 4)
     sizes = [part.n_docs for part in expected.values()]
     what = "40 queries, 400 documents, 4 dense float64 features"
-    assert err == f"wrote x.parts: {what}, in 4 parts of {min(sizes)} to {max(sizes)} documents\n"
+    assert err == f"wrote x.partitions: {what}, in 4 partitions of {min(sizes)} to {max(sizes)} documents\n"
     whole = RankingData.concatenate(list(expected.values()))
     for name in ("y.rank", "y.parquet"):
-        assert run(capsys, "convert", "x.parts", "-o", name) == (
+        assert run(capsys, "convert", "x.partitions", "-o", name) == (
             0,
             "",
-            f"wrote {name}: 40 queries, 400 documents, 4 parts joined\n",
+            f"wrote {name}: 40 queries, 400 documents, 4 partitions joined\n",
         )
         assert_same(read_data(name), whole)
-    assert sorted(path.name for path in here.iterdir()) == ["x.parts", "x.rank", "y.parquet", "y.rank"]
+    assert sorted(path.name for path in here.iterdir()) == ["x.partitions", "x.rank", "y.parquet", "y.rank"]
 
 
 def test_joined_as_text(here, capsys):
     data = made(qid=np.arange(400) % 7)
     save_folder(data, here / "x.rank")
-    assert run(capsys, "convert", "x.rank", "--by-query", "3", "-o", "x.parts")[0] == 0
-    assert run(capsys, "convert", "x.parts", "-o", "y.txt.gz")[0] == 0
+    assert run(capsys, "convert", "x.rank", "--by-query", "3", "-o", "x.partitions")[0] == 0
+    assert run(capsys, "convert", "x.partitions", "-o", "y.txt.gz")[0] == 0
     found = read_data("y.txt.gz", dtype=np.float64)
     expected = RankingData.concatenate(list(in_memory(data, 3).values()))
     np.testing.assert_array_equal(found.X, expected.X)
@@ -56,48 +56,56 @@ def test_joined_as_text(here, capsys):
 def test_several_inputs_of_several_kinds(here, capsys):
     pytest.importorskip("pyarrow")
     write_data(made(seed=1), here / "a.parquet")
-    assert run(capsys, "convert", "x.rank", "a.parquet", "--by-query", "3", "-o", "x.parts")[0] == 0
+    assert run(capsys, "convert", "x.rank", "a.parquet", "--by-query", "3", "-o", "x.partitions")[0] == 0
     whole = RankingData.concatenate([made(), made(seed=1)])
-    for source in read_manifest("x.parts").sources:
+    for source in read_manifest("x.partitions").sources:
         assert_same(source.load(), in_memory(whole, 3)[source.name])
 
 
 def test_text_is_float64_unless_asked(here, capsys):
     (here / "x.txt").write_text("1 qid:1 1:0.1\n0 qid:2 2:1\n")
     for words, dtype in (([], np.float64), (["--dtype", "float32"], np.float32)):
-        assert run(capsys, "convert", "x.txt", "--by-query", "1", *words, "-o", "x.parts")[0] == 0
-        assert read_manifest("x.parts").sources[0].load().X.dtype == dtype
+        assert run(capsys, "convert", "x.txt", "--by-query", "1", *words, "-o", "x.partitions")[0] == 0
+        assert read_manifest("x.partitions").sources[0].load().X.dtype == dtype
 
 
 def test_what_is_left_out_is_said(here, capsys):
-    _, _, err = run(capsys, "convert", "x.rank", "--by-query", "1000", "-o", "x.parts")
+    _, _, err = run(capsys, "convert", "x.rank", "--by-query", "1000", "-o", "x.partitions")
     n_partitions = len(in_memory(made(), 1000))
-    assert err.startswith(f"note: {1000 - n_partitions} of 1,000 parts would have no query and are left out\nwrote")
+    assert err.startswith(
+        f"note: {1000 - n_partitions} of 1,000 partitions would have no query and are left out\nwrote"
+    )
     pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     (here / "hive" / "bucket=2").mkdir(parents=True)
     parquet.write_table(pyarrow.table({"qid": [1], "label": [1], "a": [2]}), here / "hive" / "bucket=2" / "0.parquet")
-    _, _, err = run(capsys, "convert", "hive", "--by-query", "1", "-o", "x.parts")
+    _, _, err = run(capsys, "convert", "hive", "--by-query", "1", "-o", "x.partitions")
     assert err.startswith("note: not features, as folders are named by them: bucket\nwrote")
     (here / "x.csv").write_text("query_id,grade,bm25,title\nq,1,2,hello\n")
-    _, _, err = run(capsys, "convert", "x.csv", "--by-query", "1", "-o", "x.parts")
+    _, _, err = run(capsys, "convert", "x.csv", "--by-query", "1", "-o", "x.partitions")
     assert err.startswith("reading x.csv: queries 'query_id', labels 'grade', 1 feature; skipped 'title'\nwrote")
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["x.rank", "--by-query", "4", "-o", "y"], "y: a folder of parts ends in .parts; expected y.parts"),
-        (["x.rank", "--by-query", "4", "-o", "y.rank"], "y.rank: a folder of parts ends in .parts"),
-        (["x.rank", "-o", "y.parts"], "y.parts: parts are written by `rankwright convert --by-query N`"),
-        (["x.rank", "x.rank", "-o", "y.rank"], "2 inputs; expected one, or --by-query N for parts of all of them"),
-        (["x.rank", "--by-query", "4", "-o", "y.parts", "--scale", "minmax"], "--scale is not for --by-query"),
-        (["x.rank", "--by-query", "4", "-o", "y.parts", "--clean"], "--clean is not for --by-query"),
-        (["x.rank", "--by-query", "4", "-o", "y.parts", "--group", "g"], "--group is for one file of LETOR text"),
-        (["q.txt", "--by-query", "4", "-o", "y.parts"], "q.txt: contains no features"),
-        (["none", "--by-query", "4", "-o", "y.parts"], "none: cannot be read: No such file"),
-        (["x.rank", "--by-query", "0", "-o", "y.parts"], "0 is not in the range x>=1"),
-        (["x.rank", "--by-query", "100001", "-o", "y.parts"], "--by-query 100,001; expected at most 100,000 parts"),
-        (["x.rank", "--by-query", "4", "-o", "no/y.parts"], "no/y.parts: cannot be written: No such file"),
+        (
+            ["x.rank", "--by-query", "4", "-o", "y"],
+            "y: a folder of partitions ends in .partitions; expected y.partitions",
+        ),
+        (["x.rank", "--by-query", "4", "-o", "y.rank"], "y.rank: a folder of partitions ends in .partitions"),
+        (["x.rank", "-o", "y.partitions"], "y.partitions: partitions are written by `rankwright convert --by-query N`"),
+        (["x.rank", "x.rank", "-o", "y.rank"], "2 inputs; expected one, or --by-query N for partitions of all of them"),
+        (["x.rank", "--by-query", "4", "-o", "y.partitions", "--scale", "minmax"], "--scale is not for --by-query"),
+        (["x.rank", "--by-query", "4", "-o", "y.partitions", "--clean"], "--clean is not for --by-query"),
+        (["x.rank", "--by-query", "4", "-o", "y.partitions", "--group", "g"], "--group is for one file of LETOR text"),
+        (["q.txt", "--by-query", "4", "-o", "y.partitions"], "q.txt: contains no features"),
+        (["none", "--by-query", "4", "-o", "y.partitions"], "none: cannot be read: No such file"),
+        (["x.rank", "--by-query", "0", "-o", "y.partitions"], "0 is not in the range x>=1"),
+        (
+            ["x.rank", "--by-query", "100001", "-o", "y.partitions"],
+            "--by-query 100,001; expected at most 100,000 partitions",
+        ),
+        (["x.rank", "--by-query", "4", "-o", "no/y.partitions"], "no/y.partitions: cannot be written: No such file"),
     ],
 )
 def test_mistakes(here, capsys, words, message):
@@ -112,23 +120,28 @@ def test_mistakes(here, capsys, words, message):
 class TestInfo:
     @pytest.fixture
     def parts(self, here, capsys):
-        run(capsys, "convert", "x.rank", "--by-query", "4", "-o", "x.parts")
-        return here / "x.parts"
+        run(capsys, "convert", "x.rank", "--by-query", "4", "-o", "x.partitions")
+        return here / "x.partitions"
 
     def test_facts_come_from_the_manifest_alone(self, parts, capsys):
         for file in parts.glob("*.rank/*"):
             file.unlink()
-        code, out, _ = run(capsys, "info", "x.parts")
+        code, out, _ = run(capsys, "info", "x.partitions")
         assert code == 0
-        for text in ("folder of parts", "40\n", "400\n", "4 dense float64", "part-0003.rank  ", "3: "):
+        for text in ("folder of partitions", "40\n", "400\n", "4 dense float64", "partition-0003.rank  ", "3: "):
             assert text in out
 
     def test_json(self, parts, capsys):
-        code, out, _ = run(capsys, "info", "x.parts", "--json", "--verify", "--pairs")
+        code, out, _ = run(capsys, "info", "x.partitions", "--json", "--verify", "--pairs")
         found, data = json.loads(out), made()
         assert code == 0
-        assert (found["format"], found["queries"], found["documents"], found["verified"]) == ("parts", 40, 400, True)
-        assert sum(part["documents"] for part in found["parts"]) == 400
+        assert (found["format"], found["queries"], found["documents"], found["verified"]) == (
+            "partitions",
+            40,
+            400,
+            True,
+        )
+        assert sum(part["documents"] for part in found["partitions"]) == 400
         assert [entry["feature"] for entry in found["statistics"]] == ["a", "b", "c", "d"]
         np.testing.assert_allclose([entry["mean"] for entry in found["statistics"]], data.X.mean(axis=0))
         labels, counts = np.unique(data.labels, return_counts=True)
@@ -136,13 +149,13 @@ class TestInfo:
         assert found["pairs"]["pairs"] > 0
 
     def test_verify(self, parts, here, capsys):
-        assert "all compared: no difference" in run(capsys, "info", "x.parts", "--verify")[1]
+        assert "all compared: no difference" in run(capsys, "info", "x.partitions", "--verify")[1]
         assert run(capsys, "info", "x.rank", "--verify")[0] == 0
-        for path in (parts / "part-0002.rank" / "X.npy", here / "x.rank" / "X.npy"):
+        for path in (parts / "partition-0002.rank" / "X.npy", here / "x.rank" / "X.npy"):
             content = bytearray(path.read_bytes())
             content[-1] ^= 1
             path.write_bytes(content)
-        for name in ("x.parts", "x.rank"):
+        for name in ("x.partitions", "x.rank"):
             code, _, err = run(capsys, "info", name, "--verify")
             assert code == 2
             assert "the checksum of X.npy is" in err
@@ -151,26 +164,26 @@ class TestInfo:
 
 
 def test_a_method_that_trains_in_one_place_says_so_and_trains_there(here, capsys):
-    run(capsys, "convert", "x.rank", "--by-query", "4", "-o", "x.parts")
-    run(capsys, "convert", "x.parts", "-o", "joined.rank")
+    run(capsys, "convert", "x.rank", "--by-query", "4", "-o", "x.partitions")
+    run(capsys, "convert", "x.partitions", "-o", "joined.rank")
     train = ["--method", "ranknet", "--set", "epochs=3", "--cv", "0", "-o"]
-    code, _, err = run(capsys, "train", "x.parts", *train, "m.rkw")
+    code, _, err = run(capsys, "train", "x.partitions", *train, "m.rkw")
     assert code == 0
-    assert "note: ranknet trains in one place; the features are copied there from their parts, 0." in err
+    assert "note: ranknet trains in one place; the features are copied there from their partitions, 0." in err
     assert run(capsys, "train", "joined.rank", *train, "joined.rkw")[0] == 0
     assert (here / "m.rkw").read_bytes() == (here / "joined.rkw").read_bytes()
 
 
 def test_a_command_that_needs_the_features_in_one_place_says_how(here, capsys):
-    run(capsys, "convert", "x.rank", "--by-query", "4", "-o", "x.parts")
-    code, _, err = run(capsys, "diagnose", "x.parts")
+    run(capsys, "convert", "x.rank", "--by-query", "4", "-o", "x.partitions")
+    code, _, err = run(capsys, "diagnose", "x.partitions")
     assert code == 2
-    what = "the features are in 4 parts, and this needs them in one place"
-    assert err.endswith(f"{what}; join the parts first: rankwright convert x.parts -o JOINED.rank\n")
+    what = "the features are in 4 partitions, and this needs them in one place"
+    assert err.endswith(f"{what}; join the partitions first: rankwright convert x.partitions -o JOINED.rank\n")
 
 
 def test_parts_are_not_converted_on_the_way(here, capsys):
-    run(capsys, "convert", "x.rank", "--by-query", "4", "-o", "x.parts")
-    code, _, err = run(capsys, "convert", "x.parts", "--scale", "minmax", "-o", "y.rank")
+    run(capsys, "convert", "x.rank", "--by-query", "4", "-o", "x.partitions")
+    code, _, err = run(capsys, "convert", "x.partitions", "--scale", "minmax", "-o", "y.rank")
     assert code == 2
-    assert err == "rankwright: x.parts: --scale is not for parts; join them first, then convert the result\n"
+    assert err == "rankwright: x.partitions: --scale is not for partitions; join them first, then convert the result\n"

@@ -112,7 +112,7 @@ def test_headers_of_models(model_file, kind):
 def test_arrays_of_models(model_file, kind):
     path = model_file(kind)
     name, kind_of_model = kind_of(MODELS[kind])
-    facts, arrays = kind_of_model.to_parts(MODELS[kind])
+    facts, arrays = kind_of_model.encode(MODELS[kind])
     facts = {"kind": name, "method": "m", "parameters": {}, "training": {}, "measures": {}, **facts}
     for name, array in ((name, arrays[name]) for name in arrays if not name.startswith("1_")):
         for at, wrong in enumerate((np.nan, np.inf, 1e308, -1e308, -1, 0, 2**31 - 1), start=len(name)):
@@ -128,7 +128,7 @@ def test_arrays_of_models(model_file, kind):
 
 def test_trees_claim_no_more_features_than_they_can_have(model_file):
     path = model_file("trees")
-    facts, arrays = KINDS["trees"].to_parts(MODELS["trees"])
+    facts, arrays = KINDS["trees"].encode(MODELS["trees"])
     facts = {"kind": "trees", "method": "m", "parameters": {}, "training": {}, "measures": {}, **facts}
     write_file(path, MODEL, {**facts, "n_features": 2**31}, arrays)
     assert "trees over 2,147,483,648 features; expected at most" in outcome("info", str(path))[2][0]

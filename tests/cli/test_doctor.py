@@ -10,7 +10,7 @@ import pytest
 import rankwright
 from rankwright.cli import doctor
 from rankwright.cli.main import main
-from rankwright.gpu import device as device
+from rankwright.gpu import device
 
 ROOT = Path(__file__).parent.parent.parent
 NOT_FOR_USERS = {"test", "dev", "docs", "verify"}
@@ -42,7 +42,7 @@ def test_every_row_has_its_name():
 
 def test_a_gpu_is_named_and_none_is_no_problem(monkeypatch):
     monkeypatch.setattr(device, "_problem", lambda: "no NVIDIA GPU was found; expected a GPU, or device='cpu'")
-    assert doctor._gpu() == doctor.Check("gpu", "ok", "not used: no NVIDIA GPU was found")
+    assert doctor._gpu() == doctor.Finding("gpu", "ok", "not used: no NVIDIA GPU was found")
     monkeypatch.setattr(device, "_problem", lambda: "")
     monkeypatch.setattr(device, "name", lambda: "NVIDIA H200")
     monkeypatch.setattr(device, "free_bytes", lambda: 139e9)

@@ -189,7 +189,7 @@ def test_explain_with_sparse_named_features_and_markup_in_names(files, capsys):
 
 def test_explain_on_a_terminal_is_coloured():
     from rankwright.cli import explain, printing
-    from rankwright.models.explain import Term
+    from rankwright.models.base import Term
 
     console = Console(file=io.StringIO(), highlight=False, soft_wrap=True, force_terminal=True, color_system="standard")
     terms = [Term("f1", 1.0, 2.0, 1.0, 1.0), Term("f2", 1.0, 1.0, 2.0, -1e-12)]

@@ -12,8 +12,8 @@ import pytest
 
 from rankwright import read_run
 from rankwright.cli.main import main
-from rankwright.text.index.index import Index, build_index
-from rankwright.text.search.scorer import Scorer
+from rankwright.text.index import Index, build_index
+from rankwright.text.search import Scorer
 
 DOCUMENTS = [
     ("d1", {"title": "Lift of wings", "text": "The lift of a wing in a slipstream was measured at several angles."}),

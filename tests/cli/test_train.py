@@ -13,8 +13,8 @@ from tests.cli.training_files import facts_of, made, one_line, run
 
 from rankwright import RankingData, evaluate, read_data, read_run, write_data
 from rankwright.cli import training
-from rankwright.cli.ahead import told_of_compiling
 from rankwright.cli.main import main
+from rankwright.cli.precompile import noting_compilation
 from rankwright.io.letor_write import write_letor
 from rankwright.models.saving import load_model
 from rankwright.rankers.base import Ranker
@@ -324,7 +324,7 @@ def test_progress_is_one_line_that_is_rewritten(files, capsys, monkeypatch):
 
 
 def test_it_says_when_it_has_to_compile(files, capsys, monkeypatch):
-    monkeypatch.setattr(training, "told_of_compiling", told_of_compiling)
+    monkeypatch.setattr(training, "noting_compilation", noting_compilation)
     fit = Ranker.fit_data
 
     def compiling(*given, **settings):

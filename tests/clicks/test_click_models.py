@@ -8,7 +8,7 @@ from simulated import position_users, reading_users
 
 from rankwright import ClickLog, InputError, click_model
 from rankwright.clicks.kernels import walk
-from rankwright.clicks.pages import Pages
+from rankwright.clicks.models import Pages
 
 
 def position_likelihood(log, alpha, theta):

@@ -11,10 +11,10 @@ import threading
 import numpy as np
 import pytest
 from at_work_dask import scheduler_running
-from in_partitions import Several, cut, in_partitions, made_up
 from toy_actors import SIZES, Sums, sources, story
 
 import rankwright
+from in_partitions import Several, cut, in_partitions, made_up
 from rankwright import LambdaMART, StructuredSVM
 from rankwright.cluster.cluster import Cluster
 from rankwright.cluster.dask import DaskWorkers, frame_cluster, is_dask_frame
@@ -48,7 +48,7 @@ def test_dask_gives_the_same(client):
     assert story(cluster) == here()
     assert cluster.loads() == dict.fromkeys(range(5), 1)
     actors = cluster.make(Sums, 1, threads=7)
-    assert len(set(actors.ask("process")) - {os.getpid()}) == 2
+    assert len(set(actors.call("process")) - {os.getpid()}) == 2
     cluster.close()
     assert client.status == "running"
 
@@ -65,10 +65,10 @@ def test_errors_and_arrays_come_back(client):
     cluster = Cluster(DaskWorkers(client), sources(), SIZES)
     actors = cluster.make(Sums, 1)
     with pytest.raises(InputError, match=r"some\.file:7: no such thing"):
-        actors.ask("fail")
+        actors.call("fail")
     for n in (3, 300_000):
         assert all(
-            writable and own.flags.writeable and len(own) == n for writable, own in actors.ask("write", np.ones(n))
+            writable and own.flags.writeable and len(own) == n for writable, own in actors.call("write", np.ones(n))
         )
     cluster.close()
 
@@ -76,13 +76,13 @@ def test_errors_and_arrays_come_back(client):
 def test_a_killed_worker_costs_nothing_but_time(client):
     cluster = Cluster(DaskWorkers(client), sources(), SIZES)
     actors = cluster.make(Sums, 1)
-    actors.tell("add", 4)
-    expected = actors.ask("slow", 0.0)
+    actors.update("add", 4)
+    expected = actors.call("slow", 0.0)
     for _ in range(2):
-        killed = actors.ask("process")[0]
+        killed = actors.call("process")[0]
         timer = threading.Timer(0.1, os.kill, (killed, signal.SIGKILL))
         timer.start()
-        assert actors.ask("slow", 0.3) == expected
+        assert actors.call("slow", 0.3) == expected
         timer.join()
     assert cluster.moves > 0
     assert story(cluster) == here()
@@ -92,9 +92,9 @@ def test_a_killed_worker_costs_nothing_but_time(client):
 def test_a_worker_that_was_killed_between_two_calls(client):
     cluster = Cluster(DaskWorkers(client), sources(), SIZES)
     actors = cluster.make(Sums, 1)
-    expected = actors.tell("add", 4), actors.ask("mean")
-    os.kill(actors.ask("process")[-1], signal.SIGKILL)
-    assert actors.ask("mean") == expected[1]
+    expected = actors.update("add", 4), actors.call("mean")
+    os.kill(actors.call("process")[-1], signal.SIGKILL)
+    assert actors.call("mean") == expected[1]
     assert story(cluster) == here()
     cluster.close()
 
@@ -120,11 +120,11 @@ def test_the_death_of_the_scheduler_is_one_line():
     with scheduler_running() as (process, address):
         cluster = Cluster(engine_of(f"dask://{address}"), sources(), SIZES)
         actors = cluster.make(Sums, 1)
-        assert actors.ask("slow", 0.0) == Cluster(Local(), sources(), SIZES).make(Sums, 1).ask("slow", 0.0)
+        assert actors.call("slow", 0.0) == Cluster(Local(), sources(), SIZES).make(Sums, 1).call("slow", 0.0)
         timer = threading.Timer(0.3, process.kill)
         timer.start()
         with pytest.raises(InputError, match=f"the Dask scheduler at {address} is gone"):
-            actors.ask("slow", 60.0)
+            actors.call("slow", 60.0)
         timer.join()
         cluster.close()
 
@@ -132,7 +132,7 @@ def test_the_death_of_the_scheduler_is_one_line():
 def test_dask_on_this_machine_starts_and_ends():
     workers = engine_of("dask://local:1")
     cluster = Cluster(workers, sources(), SIZES)
-    assert cluster.make(Sums, 1).ask("mean") == Cluster(Local(), sources(), SIZES).make(Sums, 1).ask("mean")
+    assert cluster.make(Sums, 1).call("mean") == Cluster(Local(), sources(), SIZES).make(Sums, 1).call("mean")
     cluster.close()
     assert workers.client.status == "closed"
 
@@ -205,10 +205,10 @@ def test_partitions_are_partitions_and_outlive_their_worker(client, made):
     np.testing.assert_array_equal(partitioned.labels, data.labels)
     np.testing.assert_array_equal(partitioned.query_ids, data.query_ids)
     actors = cluster.make(Where)
-    before = actors.ask("told")
+    before = actors.call("told")
     np.testing.assert_allclose(sum(sums for sums, _, _ in before), data.X.sum(axis=0))
     os.kill(before[0][2], signal.SIGKILL)
-    after = actors.ask("told")
+    after = actors.call("told")
     assert cluster.moves > 0
     assert [repr(told[:2]) for told in after] == [repr(told[:2]) for told in before]
     cluster.close()

@@ -7,11 +7,11 @@ from contextlib import nullcontext
 
 import pytest
 from at_work_dask import scheduler_running
-from in_partitions import made_up
 
+from in_partitions import made_up
 from rankwright.cli import train, training
-from rankwright.cli.ahead import Ahead
 from rankwright.cli.main import main
+from rankwright.cli.precompile import Precompiler
 from rankwright.cluster.journal import Journal
 from rankwright.io.letor_write import write_letor
 
@@ -24,8 +24,8 @@ TREES = ["train", "t.partitions", "--method", "lambdamart", "--cv", "0", "--set"
 def partitions(tmp_path, monkeypatch):
     """A folder of partitions, to train on."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(training, "told_of_compiling", lambda **_: nullcontext(lambda: False))
-    monkeypatch.setattr(train, "compiling_ahead", lambda method, *_: nullcontext(Ahead(method, None)))
+    monkeypatch.setattr(training, "noting_compilation", lambda **_: nullcontext(lambda: False))
+    monkeypatch.setattr(train, "precompiling", lambda method, *_: nullcontext(Precompiler(method, None)))
     write_letor(made_up(24), "t.txt")
     assert main(["convert", "t.txt", "--by-query", "3", "-o", "t.partitions"]) == 0
 

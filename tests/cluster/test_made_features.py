@@ -1,4 +1,4 @@
-"""Features made by the hosts of an engine are those made here."""
+"""Features made by the workers of an engine are those made here."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def workers():
 )
 def test_features_are_the_same(index, workers, options, monkeypatch):
     for name in ("_BLOCK", "_BLOCKS"):
-        monkeypatch.setattr(f"rankwright.text.search.features.{name}", 2)
+        monkeypatch.setattr(f"rankwright.text.features.{name}", 2)
     expected = make_features(index, QUERIES, **options)
     for engine in ("local", workers):
         steps = []

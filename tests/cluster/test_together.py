@@ -11,8 +11,8 @@ from rankwright import LambdaRank, RankingData, open_partitions, save_folder
 from rankwright.cli.main import main as run
 from rankwright.cluster import dataset as features
 from rankwright.data import threads as scratch
+from rankwright.data.dataset import some_queries, stored
 from rankwright.data.places import place_of
-from rankwright.data.subsets import some_queries, stored
 
 
 def cut(kind=np.asarray):

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from rankwright.committee.direction_set import direction_set_search
-from rankwright.committee.lines import MeasureOnLines
+from rankwright.committee.lines import MeasureOnLines, direction_set_search
 from rankwright.measures import parse_measure
 
 

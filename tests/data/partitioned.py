@@ -6,9 +6,8 @@ import numpy as np
 
 from rankwright import RankingData
 from rankwright.data import sparse
-from rankwright.io.partition_inputs import Settings, inputs_of
 from rankwright.io.partitions import read_manifest
-from rankwright.io.partitions_write import part_of, write_partitions
+from rankwright.io.partitions_write import InputSettings, inputs_of, partition_of, write_partitions
 
 
 def shuffled(n_queries=40, n_docs=400, seed=0, **changes):
@@ -28,16 +27,18 @@ def shuffled(n_queries=40, n_docs=400, seed=0, **changes):
 def write_partitioned(paths, n_partitions, target, dtype=np.float64, is_sparse=None, columns=None, **settings):
     """Write parts and read their manifest."""
     inputs = [one for path in paths for one in inputs_of(path, columns)]
-    settings = Settings(np.dtype(dtype), is_only=len(inputs) == 1, **settings)
+    settings = InputSettings(np.dtype(dtype), is_only=len(inputs) == 1, **settings)
     write_partitions(inputs, n_partitions, target, settings, is_sparse=is_sparse)
     return read_manifest(target)
 
 
 def in_memory(data, n_partitions):
     """The parts of data that is in memory, by name."""
-    numbers = np.array([part_of(query, n_partitions) for query in data.query_ids])
+    numbers = np.array([partition_of(query, n_partitions) for query in data.query_ids])
     return {
-        f"part-{part:04}.rank": data.select(numbers == part) for part in range(n_partitions) if (numbers == part).any()
+        f"partition-{part:04}.rank": data.select(numbers == part)
+        for part in range(n_partitions)
+        if (numbers == part).any()
     }
 
 
@@ -65,7 +66,7 @@ def assert_same(found, expected):
 def assert_parts(manifest, data, n_partitions):
     """The parts are those of the data; each is mapped, not copied."""
     expected = in_memory(data, n_partitions)
-    assert [part.name for part in manifest.parts] == sorted(expected)
+    assert [part.name for part in manifest.partitions] == sorted(expected)
     for source in manifest.sources:
         found = source.load()
         assert_same(found, expected[source.name])

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from rankwright import Cleaner, InputError, QueryScaler, RankingData
 from rankwright.data import cleaning
-from rankwright.data.cleaning_kernel import _MANY
+from rankwright.data.kernels import _MANY
 
 
 def contradict(one, other, threshold):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rankwright import InputError, RankingData, TrecTable, pair_summary
-from rankwright.data.pairs import pairs_of_queries
+from rankwright.data.summary import pairs_of_queries
 
 
 def random_data(seed, n_queries=9, n_labels=4):

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 from scipy import sparse
-from tests.in_parts import Several, cut, in_parts, made_up
+from tests.in_partitions import Several, cut, in_partitions, made_up
 
 from rankwright import InputError, LinearModel, RankingData, StructuredSVM
+from rankwright.data.dataset import some_queries
 from rankwright.data.order import rank_order
 from rankwright.data.places import place_of, selected
 from rankwright.data.statistics import Statistics
-from rankwright.data.subsets import some_queries
 
 WEIGHTS = np.array([0.5, -1.0, 2.0, 0.0, 1.0, -0.25])
 
@@ -46,7 +46,7 @@ class Queries:
 @pytest.mark.parametrize("kind", DATA)
 @pytest.mark.parametrize("queries", [None, np.sort(SOME), SOME], ids=["all", "some", "in another order"])
 def test_partitions_answer_as_data_in_one_place(kind, queries):
-    data, partitioned = DATA[kind], in_parts(cut(DATA[kind], 3), Several(2))
+    data, partitioned = DATA[kind], in_partitions(cut(DATA[kind], 3), Several(2))
     if queries is not None:
         data, partitioned = some_queries(data, queries), some_queries(partitioned, queries)
     here, apart, model = place_of(data), place_of(partitioned), LinearModel(WEIGHTS)
@@ -73,15 +73,15 @@ def test_partitions_answer_as_data_in_one_place(kind, queries):
 @pytest.mark.parametrize("n_partitions", [1, 3])
 def test_actors_are_given_their_queries_and_keep_what_they_are_told(n_partitions):
     data = DATA["dense"]
-    for place in (place_of(data), place_of(in_parts(cut(data, n_partitions), Several(2)))):
+    for place in (place_of(data), place_of(in_partitions(cut(data, n_partitions), Several(2)))):
         shares = place.shares
         own = [(f"own {at}",) for at in range(len(shares))]
         actors = place.make(Queries, "shared", own=own)
-        actors.tell("learn", 7)
-        for share, mine, (known, ids) in zip(shares, own, actors.ask("known"), strict=True):
+        actors.update("learn", 7)
+        for share, mine, (known, ids) in zip(shares, own, actors.call("known"), strict=True):
             assert known == [*mine, "shared", 7]
             assert ids == data.query_ids[share.chosen].tolist()
-        assert actors.total("count", own=[(2,)] * len(shares)) == 2 * data.n_docs
+        assert actors.sum("count", own=[(2,)] * len(shares)) == 2 * data.n_docs
         assert (actors.only is None) == place.is_partitioned
         np.testing.assert_array_equal(np.sort(np.concatenate(list(map(place.rows_of, shares)))), np.arange(data.n_docs))
         for share in shares:
@@ -93,7 +93,7 @@ def test_features_that_are_missing_are_an_error_or_0_everywhere():
     data = DATA["dense"]
     model = LinearModel(np.append(WEIGHTS, 3.0))
     expected = LinearModel(WEIGHTS).predict(data)
-    for one in (data, in_parts(cut(data, 2), Several(1))):
+    for one in (data, in_partitions(cut(data, 2), Several(1))):
         np.testing.assert_array_equal(model.predict(one, missing_as_zero=True), expected)
         with pytest.raises(InputError, match="missing_as_zero=True"):
             model.predict(one)
@@ -104,6 +104,6 @@ def test_missing_values_are_counted_by_feature_in_partitions_too():
     X = data.X.copy()
     X[[3, 40, 80], 2] = np.nan
     holed = RankingData(X, data.labels, data.indptr, data.query_ids)
-    for one in (holed, in_parts(cut(holed, 3), Several(2))):
+    for one in (holed, in_partitions(cut(holed, 3), Several(2))):
         with pytest.raises(InputError, match=rf"NaN in 3 of {data.n_docs} rows of 'f3'"):
             StructuredSVM("map").fit(one)

@@ -12,8 +12,8 @@ from scipy import sparse
 
 from rankwright import RankingData
 from rankwright.data import statistics
+from rankwright.data.dataset import some_queries
 from rankwright.data.statistics import Statistics
-from rankwright.data.subsets import some_queries
 from rankwright.data.threads import Team
 
 TOP, TINY = np.finfo(np.float64).max, 5e-324

@@ -27,7 +27,7 @@ from rankwright import (
 )
 from rankwright.cli.main import main
 from rankwright.errors import InputError
-from rankwright.text.search.results import Hits
+from rankwright.text.search import Hits
 
 EVIL = "<script>alert('x')</script>"
 NAMES = ("bm25", EVIL, "a&b", "price", "age", "clicks", "length", "pagerank")
@@ -262,7 +262,7 @@ def test_judgements_and_runs():
 
 def test_what_a_search_found():
     found = SHOWN["found"]
-    assert (repr(HITS), repr(found)) == ("Hits(2 queries, 12 documents)", "Found(11 documents)")
+    assert (repr(HITS), repr(found)) == ("Hits(2 queries, 12 documents)", "QueryHits(11 documents)")
     assert "and 1 more documents" in str(found)
     assert "and 2 more documents" in str(HITS)
     docs, scores = found  # still a pair
@@ -276,7 +276,7 @@ def test_what_a_search_found():
     assert str(numbers).splitlines()[4].split() == ["1", "11", "1.0000"]
     nothing = Hits(np.array([0, 0]), docs[:0], scores[:0])
     assert "0 documents" in str(nothing)
-    assert "Found(0 documents)" in str(nothing[0])
+    assert "QueryHits(0 documents)" in str(nothing[0])
 
 
 def test_categories_are_shown_by_value():

@@ -14,9 +14,8 @@ from rankwright import InputError, LinearModel, build_index, feature_set
 from rankwright.boosting.tree_model import TreeModel
 from rankwright.exporting.counterparts import KEPT_LENGTHS
 from rankwright.exporting.export import export_model
-from rankwright.exporting.feature_sets import ENGINES, engine_features, engine_names
-from rankwright.exporting.targets import find_target
-from rankwright.text.search.columns import Columns
+from rankwright.exporting.targets import ENGINES, engine_features, engine_names, find_target
+from rankwright.text.features import Columns
 
 FIELDS = ("title", "body")
 NAMES = [

@@ -38,7 +38,7 @@ def refused(model, target, folder, **options):
     [("xgboost", {}), ("opensearch", {}), ("opensearch", {"form": "raw"}), ("vespa", {})],
 )
 def test_thresholds_merely_cast_are_caught(target, options, tmp_path, monkeypatch):
-    module = "to_xgboost" if options or target == "xgboost" else f"to_{target}"
+    module = "to_xgboost" if options else {"opensearch": "to_elasticsearch"}.get(target, f"to_{target}")
     monkeypatch.setattr(f"rankwright.exporting.{module}.for_below", cast)
     message = refused(USUAL, target, tmp_path, **options)
     assert "made rows are off their path" in message

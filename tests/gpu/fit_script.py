@@ -1,12 +1,10 @@
-"""On the device: whole trainings, from data to certificate. The bundle solver is for compiled code, so not
-simulated."""
+"""Training on the device, from data to certificate. The bundle solver is for compiled code, so not simulated."""
 
 import numpy as np
 import scipy.sparse
 
 from rankwright.data.dataset import RankingData
-from rankwright.gpu import device as device
-from rankwright.gpu import training
+from rankwright.gpu import device, training
 from rankwright.maxmargin.ranking_svm import RankingSVM
 from rankwright.maxmargin.structured_svm import StructuredSVM
 

@@ -3,11 +3,11 @@
 import numpy as np
 from numba import cuda
 
-from rankwright.boosting.partitions import Cuts, Layout, Units
+from rankwright.boosting.partitions import BinLayout, Cuts, Units
 from rankwright.data.threads import Team
-from rankwright.gpu.trees.bins import bin_on_device
 from rankwright.gpu.trees.grower import DeviceGrower, DeviceTrees
-from rankwright.gpu.trees.partitions import DevicePart
+from rankwright.gpu.trees.partitions import DeviceNodeRows
+from rankwright.gpu.trees.state import bin_on_device
 
 TREE = ("feature", "threshold", "missing_left", "left", "value", "gain", "count", "subset", "sets")
 
@@ -25,7 +25,7 @@ def grown(given, newton, features, share, n_categories, ways):
         tree_features=features,
     )
     learner = DeviceTrees(grower, shrinkage=0.1, newton=bool(newton), seed=1)
-    there = [cuda.to_device(given[name]) for name in ("residuals", "weights")]
+    there = [cuda.to_device(given[name]) for name in ("gradients", "weights")]
     learner.fit(*there, cuda.to_device(np.zeros(len(given["order"]))))
     learner.close()
     return learner.trees[0]
@@ -33,11 +33,11 @@ def grown(given, newton, features, share, n_categories, ways):
 
 def answers(given, case, share, ends):
     """What a partition on the device answers to the requests that were made of one on the CPU."""
-    n, layout = len(given["order"]), Layout(np.array([len(own) + 1 for own in ends]))
+    n, layout = len(given["order"]), BinLayout(np.array([len(own) + 1 for own in ends]))
     keys = np.arange(n, dtype=np.uint64) if share < 1.0 else np.empty(0, np.uint64)
-    part = DevicePart(given["X"], given["order"], ends, layout, keys, Team(1))
+    part = DeviceNodeRows(given["X"], given["order"], ends, layout, keys, Team(1))
     units = Units(*given[f"{case} units"].tolist())
-    part.begin(np.arange(n, dtype=np.uint32), given["residuals"], given["weights"], units)
+    part.begin(np.arange(n, dtype=np.uint32), given["gradients"], given["weights"], units)
     for at in range(int(given[f"{case} requests"])):
         cuts = Cuts(*(given[f"{case} {at} {name}"] for name in ("nodes", "lefts", "features", "tables")))
         part.divide(cuts)

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import cuda
 
-from rankwright.gpu import device as device
+from rankwright.gpu import device
 from rankwright.gpu import lambdas as lambda_kernels
 from rankwright.gpu.lambdas import CpuLambdas, DeviceLambdas
 from rankwright.measures import parse_measure

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from rankwright.gpu import device as device
+from rankwright.gpu import device
 
 
 def hurry():

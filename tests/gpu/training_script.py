@@ -7,10 +7,9 @@ import scipy.sparse
 import training_cases
 from hinge_cases import asked, labels_of, oracle_of
 
-from rankwright.data.dataset import RankingData
+from rankwright.data.dataset import RankingData, some_queries
 from rankwright.data.places import place_of
-from rankwright.data.subsets import some_queries
-from rankwright.gpu import products, statistics, training
+from rankwright.gpu import products, training
 from rankwright.gpu.device import download, upload
 from rankwright.gpu.hinge import Arranged, CudaHinge
 from rankwright.gpu.scoring import linear_scores
@@ -30,7 +29,7 @@ def main(given):
     part = some_queries(data, np.array([1, 3, 4]))
     found = {}
     for name, one in (("all", data), ("part", part)):
-        read = statistics.statistics_on(training.features_there(one), training._rows(one)[0], summed=True)
+        read = training.statistics_on(training.features_there(one), training._rows(one)[0], summed=True)
         found[f"{name} low"], found[f"{name} high"] = read.low, read.high
         found[f"{name} means"], found[f"{name} deviations"] = read.means, read.deviations
         place = place_of(one, "cuda")
@@ -61,7 +60,7 @@ def main(given):
         products.launch_scores(0, upload(X), upload(rows), upload(of_columns), scores)
         found[f"scored {at}"] = download(scores)
     spread = np.array([[1.0, 1e-30], [1.0, 1.0]], np.float32)
-    found["too fine"] = np.array(statistics.statistics_on(upload(spread), upload(np.arange(2)), summed=True) is None)
+    found["too fine"] = np.array(training.statistics_on(upload(spread), upload(np.arange(2)), summed=True) is None)
     kept = asked(
         hinge_of(Arranged(upload(given["X"]), upload(given["rows"]), given["indptr"]), given), given["weights"]
     )

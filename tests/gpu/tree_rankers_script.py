@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from rankwright import LambdaMART, McRank
-from rankwright.gpu import device as device
+from rankwright.gpu import device
 from rankwright.gpu.scoring import model_scores
 from rankwright.measures.base import BinaryMeasure, Rankings
 

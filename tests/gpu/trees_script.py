@@ -6,8 +6,8 @@ from numba import cuda
 from rankwright.boosting.forest import Forest
 from rankwright.boosting.tree_model import TreeModel
 from rankwright.gpu.scoring import DeviceForest, model_scores
-from rankwright.gpu.trees.bins import bin_on_device
 from rankwright.gpu.trees.grower import DeviceGrower, DeviceTrees, binned
+from rankwright.gpu.trees.state import bin_on_device
 
 NODES = ("feature", "threshold", "missing_left", "left", "value", "gain", "count", "subset", "sets")
 

@@ -12,7 +12,7 @@ from rankwright import Index, LinearModel, RankingData, build_index, load_folder
 from rankwright.io.container import Format
 from rankwright.io.folder import FOLDER, save_folder
 from rankwright.models.saving import MODEL
-from rankwright.text.index.contents import INDEX
+from rankwright.text.contents import INDEX
 
 DATA = RankingData.from_arrays(
     np.arange(12.0).reshape(6, 2), [0, 1, 2, 0, 1, 0], list("aabbbc"), doc_ids=[f"d{row}" for row in range(6)]

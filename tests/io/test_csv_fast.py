@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from rankwright import InputError
-from rankwright.io import csv, features
-from rankwright.io.features import read_csv
+from rankwright.io import csv
+from rankwright.io.csv import read_csv
 
 NEVER = 1 << 60
 
@@ -19,21 +19,21 @@ def both(tmp_path, monkeypatch):
     """What the two readers make of a text, and whether compiled code could read it."""
     path = tmp_path / "t.csv"
     quick = []
-    inner = features._read_quickly
+    inner = csv._read_quickly
 
     def seen(*arguments):
         quick.append(inner(*arguments))
         return quick[-1]
 
-    monkeypatch.setattr(features, "_read_quickly", seen)
+    monkeypatch.setattr(csv, "_read_quickly", seen)
     monkeypatch.setattr(csv, "_CHUNK_BYTES", 64)
-    monkeypatch.setattr(features, "HEADER_BYTES", 8)
+    monkeypatch.setattr(csv, "HEADER_BYTES", 8)
 
     def read(text, **options):
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
         results = []
         for least in (0, NEVER):
-            monkeypatch.setattr(features, "_LARGE_IF_LOADED", least)
+            monkeypatch.setattr(csv, "_LARGE_IF_LOADED", least)
             try:
                 results.append(read_csv(path, **options))
             except InputError as error:
@@ -161,5 +161,5 @@ def test_gzip(tmp_path, monkeypatch):
     path = tmp_path / "t.csv.gz"
     path.write_bytes(gzip.compress(PLAIN["texts"].encode()))
     slow = read_csv(path)
-    monkeypatch.setattr(features, "_LARGE_IF_LOADED", 0)
+    monkeypatch.setattr(csv, "_LARGE_IF_LOADED", 0)
     same(read_csv(path), slow)

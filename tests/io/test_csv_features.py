@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from rankwright import InputError, from_frame, read_data
 from rankwright.errors import InputWarning
+from rankwright.io.csv import read_csv
 from rankwright.io.detect import detect
-from rankwright.io.features import feature_layout, read_csv
+from rankwright.io.features import feature_layout
 from rankwright.io.roles import parse_columns
 
 GOOD = "query_id,Doc ID,grade,bm25,price\nq1,d1,2,7.5,10\nq2,d1,0,3,-1e3\nq1,d2,1,.5,0\n"
@@ -154,7 +155,7 @@ def test_a_different_text_in_every_row_is_told(tmp_path):
 def test_batches_do_not_matter(tmp_path, monkeypatch):
     path = put(tmp_path, "qid,label,x,c\n" + "".join(f"{n // 3},{n % 3},{n},t{n % 4}\n" for n in range(50)))
     whole = read_data(path)
-    monkeypatch.setattr("rankwright.io.features._BATCH_ROWS", 7)
+    monkeypatch.setattr("rankwright.io.csv._BATCH_ROWS", 7)
     parts = read_data(path)
     assert np.array_equal(whole.X, parts.X)
     assert whole.categories == parts.categories

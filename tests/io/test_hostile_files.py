@@ -20,7 +20,7 @@ from rankwright.io import files as pipes
 from rankwright.io import parquet as parquet_files
 from rankwright.io.files import line_chunks, open_file
 from rankwright.io.letor import read_letor, read_letor_labels
-from rankwright.text.reading.documents import read_documents
+from rankwright.text.documents import read_documents
 
 LETOR = b"1 qid:1 1:0.5\n0 qid:1 1:2\n"
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="devices and pipes of another kind")

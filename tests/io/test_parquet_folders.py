@@ -40,7 +40,7 @@ def check(folder, expected, tmp_path):
     assert detect(folder) == "parquet"
     assert_same(read_parquet(folder), expected)
     assert_same(read_data(folder), expected)
-    assert_parts(write_partitioned([folder], 5, tmp_path / "x.parts"), expected, 5)
+    assert_parts(write_partitioned([folder], 5, tmp_path / "x.partitions"), expected, 5)
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ class TestWriters:
         folder = tmp_path / "spark"
         folder.mkdir()
         for number in range(3):
-            name = f"part-{number:05}-0c6d7b1e-7a52-4b4e-8d4c-c000.snappy.parquet"
+            name = f"partition-{number:05}-0c6d7b1e-7a52-4b4e-8d4c-c000.snappy.parquet"
             plain = whole.drop_columns(["bucket"]).slice(number * 150, 150)
             parquet.write_table(plain, folder / name, compression="snappy")
             (folder / f".{name}.crc").write_bytes(b"crc\0")
@@ -66,7 +66,7 @@ class TestWriters:
         for bucket in range(3):
             (folder / f"bucket={bucket}").mkdir(parents=True)
             rows = whole.filter(pyarrow.compute.equal(whole["bucket"], bucket)).drop_columns(["bucket"])
-            parquet.write_table(rows, folder / f"bucket={bucket}" / "part-00000.c000.snappy.parquet")
+            parquet.write_table(rows, folder / f"bucket={bucket}" / "partition-00000.c000.snappy.parquet")
         (folder / "_SUCCESS").touch()
         check(folder, data_of(by_files(folder)), tmp_path)
         assert ParquetTable(folder).left_out == ["bucket"]
@@ -156,7 +156,7 @@ def test_files_named_one_by_one_are_those_of_the_folder(tmp_path):
     whole = polars.from_arrow(table(shuffled(), bucket=np.arange(400) % 3))
     whole.write_parquet(tmp_path / "polars", partition_by=["bucket"])
     files = sorted((tmp_path / "polars").rglob("*.parquet"))
-    assert_parts(write_partitioned(files, 3, tmp_path / "x.parts"), read_parquet(tmp_path / "polars"), 3)
+    assert_parts(write_partitioned(files, 3, tmp_path / "x.partitions"), read_parquet(tmp_path / "polars"), 3)
     assert read_data(files[0]).feature_names == ("a", "b", "c", "d")
 
 
@@ -166,7 +166,7 @@ def test_categories_of_several_files(tmp_path):
         parquet.write_table(frame, tmp_path / f"{name}.parquet")
     data = read_parquet(tmp_path)
     assert data.categories == {0: ("de", "fr", "it")}
-    assert_parts(write_partitioned([tmp_path], 3, tmp_path.parent / "x.parts"), data, 3)
+    assert_parts(write_partitioned([tmp_path], 3, tmp_path.parent / "x.partitions"), data, 3)
     found = to_frame(data)["lang"].tolist()
     assert found[:3] == ["de", "fr", "it"]
 
@@ -245,4 +245,4 @@ def test_a_folder_of_data_folders(tmp_path):
     expected = RankingData.concatenate([made(seed=0), made(seed=1)])
     assert detect(folder) == "folders"
     assert_same(read_data(folder), expected)
-    assert_parts(write_partitioned([folder], 3, tmp_path / "x.parts"), expected, 3)
+    assert_parts(write_partitioned([folder], 3, tmp_path / "x.partitions"), expected, 3)

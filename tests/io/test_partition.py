@@ -16,23 +16,21 @@ from tests.data.partitioned import (
 
 from rankwright import InputError, RankingData, load_folder, read_data, read_letor, save_folder, write_data
 from rankwright.data.statistics import Statistics
-from rankwright.io import partition_inputs
-from rankwright.io import partitions_write as partition_spill
-from rankwright.io import partitions_write as partition_stored
+from rankwright.io import partitions_write
 from rankwright.io.partitions import MANIFEST, join_partitions, read_manifest
-from rankwright.io.partitions_write import part_of, query_hash
+from rankwright.io.partitions_write import partition_of, query_hash
 
 SPARSE = "2 qid:b 1:0.1 900:5 # docid = x\n0 qid:a 2:1 # docid = y\n1 qid:b 3:3 900:0\n0 qid:c\n"
 
 
 def small(monkeypatch, held=1, batch=1, block=1, ids=1):
     """Make everything that is done in pieces be done in tiny ones."""
-    monkeypatch.setattr(partition_spill, "_HELD_BYTES", held)
-    monkeypatch.setattr(partition_inputs, "_BATCH_VALUES", batch)
-    monkeypatch.setattr(partition_stored, "_ID_ROWS", ids)
+    monkeypatch.setattr(partitions_write, "_HELD_BYTES", held)
+    monkeypatch.setattr(partitions_write, "_BATCH_VALUES", batch)
+    monkeypatch.setattr(partitions_write, "_ID_ROWS", ids)
     monkeypatch.setattr("rankwright.io.parquet._READ_VALUES", batch)
     monkeypatch.setattr("rankwright.io.letor._CHUNK_BYTES", 16 * batch)
-    monkeypatch.setattr("rankwright.io.features._BATCH_ROWS", batch)
+    monkeypatch.setattr("rankwright.io.csv._BATCH_ROWS", batch)
 
 
 def total_of(manifest):
@@ -63,18 +61,18 @@ def test_the_hash_is_that_of_the_text_on_every_machine():
     assert query_hash("12") == query_hash(12) == query_hash(np.int8(12)) == query_hash(12.0)
     assert query_hash("0") == 8493733112532773764  # a hash that changed would take every query to another part
     assert query_hash(0.5) == query_hash("0.5")
-    assert part_of("q", 1) == 0
-    assert {part_of(number, 5) for number in range(100)} == set(range(5))
+    assert partition_of("q", 1) == 0
+    assert {partition_of(number, 5) for number in range(100)} == set(range(5))
 
 
 class TestFormats:
     """The parts of every format are those of the same data read into memory."""
 
     def check(self, path, tmp_path, expected, n_partitions=7, **options):
-        manifest = write_partitioned([path], n_partitions, tmp_path / "x.parts", **options)
+        manifest = write_partitioned([path], n_partitions, tmp_path / "x.partitions", **options)
         assert_parts(manifest, expected, n_partitions)
         manifest.verify()
-        assert {entry.name for entry in (tmp_path / "x.parts").iterdir()} >= {MANIFEST, "sums.npy"}
+        assert {entry.name for entry in (tmp_path / "x.partitions").iterdir()} >= {MANIFEST, "sums.npy"}
         assert not list(tmp_path.glob(".*"))
 
     @pytest.mark.parametrize("name", ["x.txt", "x.txt.gz"])
@@ -108,12 +106,12 @@ class TestFormats:
         self.check(path, tmp_path, read_letor(path, dtype=np.float64))
         (tmp_path / "sizes").write_text("5\n8\n6\n")
         with pytest.raises(InputError, match=r"add up to 19 but .* has more documents"):
-            write_partitioned([path], 3, tmp_path / "x.parts", group=tmp_path / "sizes")
+            write_partitioned([path], 3, tmp_path / "x.partitions", group=tmp_path / "sizes")
         (tmp_path / "sizes").write_text("5\n8\n8\n")
         with pytest.raises(InputError, match=r"add up to 21 but .* has 20 documents"):
-            write_partitioned([path], 3, tmp_path / "x.parts", group=tmp_path / "sizes")
+            write_partitioned([path], 3, tmp_path / "x.partitions", group=tmp_path / "sizes")
         with pytest.raises(InputError, match=r"x.txt:1: has no qid, and is one of several inputs"):
-            write_partitioned([path, path], 3, tmp_path / "x.parts")
+            write_partitioned([path, path], 3, tmp_path / "x.partitions")
 
     def test_csv(self, rows, tmp_path):
         write_csv(tmp_path / "x.csv", rows)
@@ -128,11 +126,11 @@ class TestFormats:
         self.check(path, tmp_path, expected, 3)
         small(monkeypatch)  # the first missing texts come before anything says that they are texts
         self.check(path, tmp_path, expected, 3)
-        found = total_of(read_manifest(tmp_path / "x.parts"))
+        found = total_of(read_manifest(tmp_path / "x.partitions"))
         assert found.missing.tolist() == [15, 15]
         assert found.means[0] == np.nanmean(expected.X[:, 0])
         with pytest.raises(InputError, match=r"float32 cannot hold the categories of 'lang'"):
-            write_partitioned([path], 3, tmp_path / "x.parts", dtype=np.float32)
+            write_partitioned([path], 3, tmp_path / "x.partitions", dtype=np.float32)
 
     @pytest.mark.parametrize("kind", ["dense", "sparse", "float32", "no ids", "numbers"])
     def test_data_folders(self, tmp_path, kind):
@@ -160,7 +158,7 @@ class TestFormats:
         data = RankingData.from_arrays(**rows, allow_missing=True)
         save_folder(data, tmp_path / "x.rank")
         self.check(tmp_path / "x.rank", tmp_path, data)
-        found, X = total_of(read_manifest(tmp_path / "x.parts")), data.X.toarray()
+        found, X = total_of(read_manifest(tmp_path / "x.partitions")), data.X.toarray()
         np.testing.assert_array_equal(found.missing, np.isnan(X).sum(axis=0))
         np.testing.assert_allclose(found.means, np.nanmean(X, axis=0))
         assert_same_statistics(found, Statistics.of(data))
@@ -168,8 +166,8 @@ class TestFormats:
     def test_parts_again(self, rows, tmp_path):
         data = RankingData.from_arrays(**rows)
         save_folder(data, tmp_path / "x.rank")
-        write_partitioned([tmp_path / "x.rank"], 5, tmp_path / "first.parts")
-        manifest = write_partitioned([tmp_path / "first.parts"], 1, tmp_path / "one.parts")
+        write_partitioned([tmp_path / "x.rank"], 5, tmp_path / "first.partitions")
+        manifest = write_partitioned([tmp_path / "first.partitions"], 1, tmp_path / "one.partitions")
         (source,) = manifest.sources
         found = source.load()
         assert sorted(found.query_ids.tolist()) == sorted(data.query_ids.tolist())
@@ -181,14 +179,14 @@ def test_several_inputs_in_the_order_given(tmp_path):
     save_folder(first, tmp_path / "z.rank")
     save_folder(second, tmp_path / "a.rank")
     for paths, parts in ((["z", "a"], [first, second]), (["a", "z"], [second, first])):
-        manifest = write_partitioned([tmp_path / f"{name}.rank" for name in paths], 5, tmp_path / "x.parts")
+        manifest = write_partitioned([tmp_path / f"{name}.rank" for name in paths], 5, tmp_path / "x.partitions")
         assert_parts(manifest, RankingData.concatenate(parts), 5)
 
 
 def test_text_of_several_widths(tmp_path):
     (tmp_path / "a.txt").write_text("1 qid:1 1:2\n0 qid:2 2:1\n")
     (tmp_path / "b.txt").write_text("1 qid:1 5:2 # docid = x\n")
-    (source,) = write_partitioned([tmp_path / "a.txt", tmp_path / "b.txt"], 1, tmp_path / "x.parts").sources
+    (source,) = write_partitioned([tmp_path / "a.txt", tmp_path / "b.txt"], 1, tmp_path / "x.partitions").sources
     assert source.load().X.tolist() == [[2, 0, 0, 0, 0], [0, 0, 0, 0, 2], [0, 1, 0, 0, 0]]
     assert source.load().doc_ids is None
 
@@ -204,10 +202,10 @@ def test_the_same_bytes_whatever_the_batches(rows, tmp_path, monkeypatch, name):
         write_csv(path, rows)
     else:
         write_data(RankingData.from_arrays(**rows), path)
-    write_partitioned([path], 6, tmp_path / "a.parts")
+    write_partitioned([path], 6, tmp_path / "a.partitions")
     small(monkeypatch, held=1000, batch=37, ids=5)
-    write_partitioned([path], 6, tmp_path / "b.parts")
-    first, second = files_of(tmp_path / "a.parts"), files_of(tmp_path / "b.parts")
+    write_partitioned([path], 6, tmp_path / "b.partitions")
+    first, second = files_of(tmp_path / "a.partitions"), files_of(tmp_path / "b.partitions")
     assert first == second
     assert len(first) > 30
 
@@ -218,34 +216,34 @@ def test_statistics_of_every_part_and_feature(rows, tmp_path):
     rows["X"][:, 3] = rows["X"][:, 3] * 1e-3 + 1e6  # sums of squares would cancel
     data = RankingData.from_arrays(**rows, allow_missing=True)
     save_folder(data, tmp_path / "x.rank")
-    manifest = write_partitioned([tmp_path / "x.rank"], 4, tmp_path / "x.parts")
-    for source, entry, found in zip(manifest.sources, manifest.parts, manifest.statistics, strict=True):
+    manifest = write_partitioned([tmp_path / "x.rank"], 4, tmp_path / "x.partitions")
+    for source, entry, found in zip(manifest.sources, manifest.partitions, manifest.statistics, strict=True):
         part = source.load()
         assert_same_statistics(found, Statistics.of(part))
         assert np.isnan(found.means[2])
         values, counts = np.unique(part.labels, return_counts=True)
         assert entry.labels == [[v, c] for v, c in zip(values.tolist(), counts.tolist(), strict=True)]
-        folder = tmp_path / "x.parts" / source.name
+        folder = tmp_path / "x.partitions" / source.name
         assert entry.bytes == sum(file.stat().st_size for file in folder.iterdir())
     total = total_of(manifest)
     assert_same_statistics(total, Statistics.of(data))
     np.testing.assert_allclose(total.deviations[[0, 1, 3]], np.nanstd(data.X[:, [0, 1, 3]], axis=0), rtol=1e-7)
     for n_partitions in (1, 9):  # sums are exact: no cut changes a bit
         assert_same_statistics(
-            total_of(write_partitioned([tmp_path / "x.rank"], n_partitions, tmp_path / "y.parts")), total
+            total_of(write_partitioned([tmp_path / "x.rank"], n_partitions, tmp_path / "y.partitions")), total
         )
 
 
 def test_statistics_of_an_earlier_version_are_refused(rows, tmp_path):
     save_folder(RankingData.from_arrays(**rows), tmp_path / "x.rank")
-    write_partitioned([tmp_path / "x.rank"], 2, tmp_path / "x.parts")
-    manifest = tmp_path / "x.parts" / MANIFEST
+    write_partitioned([tmp_path / "x.rank"], 2, tmp_path / "x.partitions")
+    manifest = tmp_path / "x.partitions" / MANIFEST
     manifest.write_text(manifest.read_text().replace('"version": 2', '"version": 1', 1))
-    with pytest.raises(InputError, match=r"earlier version.*--by-query 2 -o NEW.parts"):
-        _ = read_manifest(tmp_path / "x.parts").statistics
-    write_partitioned([tmp_path / "x.parts"], 2, tmp_path / "x.parts")
+    with pytest.raises(InputError, match=r"earlier version.*--by-query 2 -o NEW.partitions"):
+        _ = read_manifest(tmp_path / "x.partitions").statistics
+    write_partitioned([tmp_path / "x.partitions"], 2, tmp_path / "x.partitions")
     assert_same_statistics(
-        total_of(read_manifest(tmp_path / "x.parts")), Statistics.of(RankingData.from_arrays(**rows))
+        total_of(read_manifest(tmp_path / "x.partitions")), Statistics.of(RankingData.from_arrays(**rows))
     )
 
 
@@ -253,14 +251,14 @@ def test_too_many_labels_are_not_counted(tmp_path):
     rows = shuffled(n_docs=1500)
     rows["labels"] = np.arange(1500) / 7
     save_folder(RankingData.from_arrays(**rows), tmp_path / "x.rank")
-    assert write_partitioned([tmp_path / "x.rank"], 1, tmp_path / "x.parts").parts[0].labels is None
+    assert write_partitioned([tmp_path / "x.rank"], 1, tmp_path / "x.partitions").partitions[0].labels is None
 
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_parts_are_joined_again(rows, tmp_path, sparse):
     data = RankingData.from_arrays(**rows)
     save_folder(data, tmp_path / "x.rank")
-    manifest = write_partitioned([tmp_path / "x.rank"], 5, tmp_path / "x.parts", is_sparse=sparse)
+    manifest = write_partitioned([tmp_path / "x.rank"], 5, tmp_path / "x.partitions", is_sparse=sparse)
     join_partitions(manifest, tmp_path / "whole.rank")
     whole = load_folder(tmp_path / "whole.rank")
     expected = RankingData.concatenate([source.load() for source in manifest.sources])

@@ -12,8 +12,8 @@ import pytest
 from rankwright import InputError, build_index, read_clicks, read_queries
 from rankwright.cli.main import main
 from rankwright.io.roles import DOCUMENT, QUERY_ID, QUERY_TEXT, ROLES
-from rankwright.text.reading.documents import read_documents
-from rankwright.text.reading.numbers import as_number, read_number_table
+from rankwright.text.documents import read_documents
+from rankwright.text.numbers import as_number, read_number_table
 
 pandas = pytest.importorskip("pandas")
 polars = pytest.importorskip("polars")

@@ -10,10 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import rankwright.io.atomic as temporary
+import rankwright.io.files as temporary
 from rankwright import InputError, RankingData
-from rankwright.io.atomic import remove_leftovers
-from rankwright.io.files import replace_file, replace_folder
+from rankwright.io.files import remove_leftovers, replace_file, replace_folder
 from rankwright.io.folder import load_folder, save_folder
 
 

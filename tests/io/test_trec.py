@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rankwright.data.trec_table import TrecTable
 from rankwright.errors import InputError
-from rankwright.io.columns import Columns
+from rankwright.io.fields import FieldColumns
 from rankwright.io.trec import read_qrels, read_run, write_qrels, write_run
 
 
@@ -125,7 +125,7 @@ NUMBERS = st.one_of(
 
 @given(st.lists(NUMBERS, min_size=1, max_size=20))
 def test_numbers_are_those_that_python_reads(texts):
-    columns = Columns({"x": np.array([text.encode() for text in texts])}, np.arange(len(texts)), "")
+    columns = FieldColumns({"x": np.array([text.encode() for text in texts])}, np.arange(len(texts)), "")
     expected = np.array([float(text) for text in texts])
     np.testing.assert_array_equal(columns.numbers("x"), expected)
 

@@ -4,7 +4,7 @@ from rankwright.judging.app import Texts
 from rankwright.judging.pool import JudgingPool, make_pool, read_needs
 from rankwright.judging.session import JudgingPlan, Session
 from rankwright.serving.service import Service
-from rankwright.text.reading.queries import read_queries
+from rankwright.text.queries import read_queries
 
 TOKEN = "a-token-of-the-tests"
 FUNCTIONS = ("bm25", "dirichlet", "tfidf")

@@ -11,7 +11,7 @@ from rankwright.judging.pool import make_pool
 from rankwright.judging.records import Action
 from rankwright.judging.session import JudgingPlan, Session
 from rankwright.serving.service import Service
-from rankwright.text.reading.queries import read_queries
+from rankwright.text.queries import read_queries
 
 TOPICS = ("wing", "heat", "flow", "plate", "shock", "drag")
 REFUSED = "Judged@10 does not say how good a ranking is (share of the first documents that have a judgement)"

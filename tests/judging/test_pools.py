@@ -9,10 +9,9 @@ from tests.judging.at_work import make_session
 from rankwright.data.trec_table import TrecTable
 from rankwright.errors import InputError
 from rankwright.io.trec import write_run
-from rankwright.judging.order import disagreement, planned
-from rankwright.judging.pool import JudgingPool, make_pool, read_runs
+from rankwright.judging.pool import JudgingPool, disagreement, make_pool, planned, read_runs
 from rankwright.serving.service import Service
-from rankwright.text.reading.queries import read_queries
+from rankwright.text.queries import read_queries
 
 
 def made_up(n_queries=30, depth=10, n_docs=40, seed=0):

@@ -173,7 +173,7 @@ def test_many_queries_share_blocks(slack, monkeypatch):
     X, y, qid = random_queries(11, n_queries=60, n_features=3)
     settings = {"loss": ["map", "dorm", "mrr"], "C": 10.0, "slack": slack, "tol": 1e-6}
     expected = hinge_svm(**settings).fit(X, y, qid)
-    monkeypatch.setattr("rankwright.maxmargin.problem._MOST_BLOCKS", 7)
+    monkeypatch.setattr("rankwright.maxmargin.problem._MAX_BLOCKS", 7)
     ranker = hinge_svm(**settings).fit(X, y, qid)
     assert ranker.objective_ == pytest.approx(expected.objective_, rel=2e-6)
 

@@ -5,8 +5,8 @@ import pytest
 from scipy.sparse import csr_array
 
 from rankwright.data.threads import Team
+from rankwright.maxmargin.bundle import FLAT, MANY_FEATURES, PlaneBook, Shape, shape_of
 from rankwright.maxmargin.order import centred_sample, rows_wanted
-from rankwright.maxmargin.planes import FLAT, MANY_FEATURES, PlaneBook, Shape, shape_of
 from rankwright.maxmargin.smoothed import solve_in_place
 
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
-from tests.solvers.test_bundle import LOSSES, all_rankings, check_path, programme, random_queries, ranker_for
+from tests.maxmargin.test_bundle import LOSSES, all_rankings, check_path, programme, random_queries, ranker_for
 
 from rankwright import StructuredSVM
 from rankwright.maxmargin.hinge import Planes

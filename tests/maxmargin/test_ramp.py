@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from rankwright import InputError, RankingData, evaluate
 from rankwright.maxmargin.losses import parse_losses
-from rankwright.maxmargin.problem import BUNDLE, Settings
+from rankwright.maxmargin.problem import BUNDLE, SolverSettings
 from rankwright.maxmargin.ramp import RampProblem
 from rankwright.maxmargin.structured_svm import StructuredSVM
 from rankwright.measures import parse_measure
@@ -37,7 +37,7 @@ def problem_of(combination, slack, X, y, qid, start, **settings):
     """The training set with the ramp bound, on the raw features."""
     data = RankingData.from_arrays(X, y, qid)
     targets = [loss.target(data, 1) for loss in parse_losses(*COMBINATIONS[combination])]
-    how = Settings(BUNDLE, settings.pop("tol", 1e-6), 500, False, slack=slack)
+    how = SolverSettings(BUNDLE, settings.pop("tol", 1e-6), 500, False, slack=slack)
     ones = np.ones(data.n_queries)
     return RampProblem(data, targets, ones, how, start, max_rounds=settings.pop("max_rounds", 4), **settings)
 
@@ -79,14 +79,14 @@ def test_the_bound_is_that_of_all_rankings_and_above_the_loss(combination, slack
         objective = problem._objective
         for scale in (0.1, 1.0, 10.0):
             w = scale * rng.normal(size=2)
-            objective.turn_back()
-            turned = objective.turn(w)
+            objective.reset()
+            turned = objective.linearise(w)
             found = objective.value(w) + turned.vector @ w
             expected, lost = ramp_by_hand(combination, slack, X, y, qid, w)
             assert found == pytest.approx(expected, abs=1e-9)
             assert objective.evaluate(w).values.sum() + turned.vector @ w == pytest.approx(expected, abs=1e-9)
             assert found >= lost - 1e-9
-            objective.turn_back()
+            objective.reset()
             assert objective.value(w) >= found - 1e-9  # the hinge is above it
 
 
@@ -95,7 +95,7 @@ def test_the_bound_is_that_of_all_rankings_and_above_the_loss(combination, slack
 def test_rounds_never_raise_the_objective_and_the_figures_are_those_of_the_weights(combination, slack):
     X, y, qid = random_queries(5, n_queries=4)
     problem = problem_of(combination, slack, X, y, qid, np.array([0.2, 1.0]), max_rounds=8)
-    start = problem._start.w
+    start = problem._origin.w
     for C in (0.1, 10.0, 1.0):
         trial = problem.solve(C)
         w = trial.coef
@@ -117,10 +117,10 @@ def test_a_round_solves_its_convex_problem_over_all_rankings(combination):
     for seed, C in enumerate([0.3, 3.0]):
         X, y, qid = random_queries(20 + seed, n_queries=3)
         problem = problem_of(combination, "separate", X, y, qid, np.array([1.0, -0.3]), max_rounds=1)
-        start, cost = problem._start.w, C * problem._unit
+        start, cost = problem._origin.w, C * problem._unit
         rows = constraints(*listed(COMBINATIONS[combination]), "separate", X, y, qid)
-        problem._objective.turn_back()
-        tilt = cost * problem._objective.turn(start).vector - start  # of costs of 1
+        problem._objective.reset()
+        tilt = cost * problem._objective.linearise(start).vector - start  # of costs of 1
         losses, vectors, owner = rows
         value, _ = programme((losses + vectors @ tilt, vectors, owner), cost / 3)  # over u = w + tilt
         optimum = (value - 0.5 * tilt @ tilt + 0.5 * start @ start) / problem._unit
@@ -133,10 +133,10 @@ def test_the_start_is_long_enough_to_say_something_and_its_length_does_not_matte
     X, y, qid = random_queries(3, n_queries=12, n_features=4, sizes=(5, 9))
     start = np.array([0.5, -0.2, 0.1, 0.4])
     one, other = (problem_of("clipped ndcg", "separate", X, y, qid, scale * start) for scale in (1e-4, 1e5))
-    np.testing.assert_allclose(one._start.w, other._start.w, rtol=1e-9)
-    begin, far = one._start.at_zero, one._objective.value(1e9 * one._start.w)
-    far += one._objective.turn(one._start.w).vector @ (1e9 * one._start.w)
-    assert 0.5 < (begin - one._start.bound) / (begin - far) < 0.95
+    np.testing.assert_allclose(one._origin.w, other._origin.w, rtol=1e-9)
+    begin, far = one._origin.at_zero, one._objective.value(1e9 * one._origin.w)
+    far += one._objective.linearise(one._origin.w).vector @ (1e9 * one._origin.w)
+    assert 0.5 < (begin - one._origin.bound) / (begin - far) < 0.95
 
 
 def test_scaled_features_give_the_same_scores_without_standardising():

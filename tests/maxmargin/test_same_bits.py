@@ -15,7 +15,7 @@ from rankwright.measures.forms import Oracle, read_only
 from rankwright.measures.oracles.pairs import pairs
 from rankwright.maxmargin.hinge import StructuredHinge, equal_blocks
 from rankwright.maxmargin.bundle import solve
-from rankwright.maxmargin.planes import PlaneBook
+from rankwright.maxmargin.bundle import PlaneBook
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(600, 20))

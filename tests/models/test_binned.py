@@ -111,7 +111,7 @@ def test_a_damaged_file(tmp_path):
     model, _ = make()
     path = tmp_path / "m"
     save_model(model, path, method="m", parameters={})
-    header, arrays = load_model(path).header, KINDS["binned"].to_parts(model)[1]
+    header, arrays = load_model(path).header, KINDS["binned"].encode(model)[1]
     for change in ({"starts": arrays["starts"].astype(float)}, {"weights": arrays["weights"][:, None]}):
         write_file(path, MODEL, header, arrays | change)
         with pytest.raises(InputError, match=f"damaged model: {next(iter(change))}.npy .*; expected"):

@@ -139,7 +139,7 @@ def test_damaged_files_get_one_line(tmp_path, what):
     name, array, message = DAMAGED[what]
     path = tmp_path / "m"
     save_model(MODEL, path, method="lambdarank", parameters={})
-    arrays = KINDS["net"].to_parts(MODEL)[1] | {name: array}
+    arrays = KINDS["net"].encode(MODEL)[1] | {name: array}
     kept = {key: value for key, value in arrays.items() if value is not None}
     write_file(path, FILE, load_model(path).header, kept)
     with pytest.raises(InputError, match=f"damaged model: {message}") as caught:

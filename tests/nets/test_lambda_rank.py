@@ -9,12 +9,13 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import rankwright.nets.training as net_training
+from pair_cost import ranknet_cost
 from rankwright import InputError, InputWarning, LambdaRank, LinearModel, NetModel, RankNet, evaluate
 from rankwright.boosting.lambdas import Lambdas
-from rankwright.data.content_order import content_order
+from rankwright.data.hashes import content_order
 from rankwright.measures.ap import AP
 from rankwright.models.saving import load_model
-from rankwright.nets.training import NetTrainer, ranknet_cost
+from rankwright.nets.training import NetTrainer
 
 QUICK = {"epochs": 15}
 GIVEN = {"float64": np.asarray, "float32": lambda X: X.astype(np.float32), "csr": sparse.csr_array}

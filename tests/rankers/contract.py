@@ -1,8 +1,6 @@
 """The rankers that the contract is about, and data for it."""
 
-import importlib
 import inspect
-import pkgutil
 
 import numpy as np
 
@@ -11,7 +9,7 @@ from rankwright.rankers.base import Ranker
 
 # Class name → settings with which it trains in a moment; those it has by itself otherwise.
 QUICK = {
-    "AutoRanker": {"members": ["svm-map", "rank-svm"], "cv": 2},
+    "AutoRanker": {"members": ["svm-map", "rank-svm"]},
     "LambdaBoost": {"n_rounds": 100},
     "LambdaRank": {"epochs": 40},
     "RankNet": {"epochs": 40},
@@ -21,14 +19,10 @@ QUICK = {
 
 
 def all_rankers():
-    """The public classes of all modules of the package, without the bases."""
-    found = set()
-    for info in pkgutil.walk_packages(rankwright.rankers.__path__, "rankwright.rankers."):
-        module = importlib.import_module(info.name)
-        public = [getattr(module, name) for name in getattr(module, "__all__", ()) if not name.startswith("_")]
-        found |= {item for item in public if inspect.isclass(item)}
-    classes = [item for item in found if issubclass(item, Ranker)]
-    return sorted((cls for cls in classes if cls.__module__ != Ranker.__module__), key=lambda cls: cls.__name__)
+    """The public classes of the package that can be fitted."""
+    public = (getattr(rankwright, name) for name in rankwright.__all__)
+    classes = {item for item in public if inspect.isclass(item) and issubclass(item, Ranker)}
+    return sorted(classes, key=lambda cls: cls.__name__)
 
 
 def make(n_queries=15, n_docs=12, n_features=5, noise=0.0, seed=0):

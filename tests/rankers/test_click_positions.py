@@ -10,7 +10,7 @@ from rankwright.boosting.lambdas import ClickLambdas, Lambdas
 from rankwright.measures import parse_measure
 from rankwright.measures.oracles.pairs import clicks as click_pairs
 from rankwright.rankers.cross_validation import query_values, validation_value
-from rankwright.rankers.positions import clicks_of, inverse_propensities
+from rankwright.rankers.inputs import clicks_of, inverse_propensities
 from rankwright.rankers.weights import click_weights
 
 PROPENSITIES = [1.0, 0.5, 0.25, 0.2]

@@ -25,10 +25,10 @@ from rankwright import (
     StructuredSVM,
 )
 from rankwright.boosting import binning
-from rankwright.data import subsets as parts
+from rankwright.data import dataset as parts
 from rankwright.data import threads as scratch
+from rankwright.data.dataset import batches, feature_bytes, pieces, some_queries, stored
 from rankwright.data.statistics import statistics_of
-from rankwright.data.subsets import batches, feature_bytes, pieces, some_queries, stored
 from rankwright.io.folder import load_folder, save_folder
 from rankwright.maxmargin import accuracy
 
@@ -232,7 +232,7 @@ import resource, sys
 import numpy as np
 from pathlib import Path
 from rankwright import LambdaMART, StructuredSVM
-from rankwright.data import scratch
+from rankwright.data import threads as scratch
 from rankwright.io.folder import load_folder
 from rankwright.boosting import binning
 

@@ -15,7 +15,7 @@ from rankwright import LambdaMART, LinearModel, save_model
 from rankwright.serving.app import make_app
 from rankwright.serving.requests import Limits
 from rankwright.serving.service import Service
-from rankwright.text.index.index import build_index
+from rankwright.text.index import build_index
 
 __all__ = ["NAMES", "Client", "linear", "make_files", "refused", "trees"]
 

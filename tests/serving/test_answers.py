@@ -7,9 +7,9 @@ from tests.serving.served import NAMES, Client, linear, refused
 import rankwright
 from rankwright import load_model
 from rankwright.data.order import rank_order
-from rankwright.text.index.index import Index
-from rankwright.text.search.learned import LearnedSearch
-from rankwright.text.search.scorer import Scorer, search
+from rankwright.text.index import Index
+from rankwright.text.learned import LearnedSearch
+from rankwright.text.search import Scorer, search
 
 QUERY = "lift of a thin wing"
 

@@ -6,7 +6,7 @@ from tests.serving.browsing import running
 from in_browser import ANSWERS, BUSY, NO_ANSWER, needs_browser
 from rankwright.serving.requests import Limits
 from rankwright.serving.service import Service
-from rankwright.text.index.index import Index
+from rankwright.text.index import Index
 
 pytestmark = needs_browser
 QUERY = "lift of a thin wing"

@@ -10,7 +10,7 @@ from tests.serving.served import NAMES, Client, linear, refused, trees
 from rankwright import LearnedSearch, LinearModel, SumModel
 from rankwright.errors import InputError
 from rankwright.serving.service import Service
-from rankwright.text.index.index import Index, build_index
+from rankwright.text.index import Index, build_index
 
 ROW = {"features": {"rows": [[1.0, 0.0, 0.0]]}}
 

@@ -11,12 +11,11 @@ import rankwright
 from rankwright import Columns, InputError, build_index
 from rankwright.cli.main import main
 from rankwright.exporting import similarities
-from rankwright.exporting.feature_sets import ENGINES, engine_features
 from rankwright.exporting.similarities import Similarities, Similarity
-from rankwright.serving.feature_labels import plain_words
-from rankwright.text.search import functions
-from rankwright.text.search.functions import SATURATED, Function, parse_function, register
-from rankwright.text.search.scorer import Scorer
+from rankwright.exporting.targets import ENGINES, engine_features
+from rankwright.text import functions
+from rankwright.text.functions import SATURATED, Function, parse_function, plain_words, register
+from rankwright.text.search import Scorer
 
 DOCUMENTS = [("d1", "wing wing lift"), ("d2", "wing heat"), ("d3", "heat")]
 
@@ -41,7 +40,6 @@ class Toy(Function):
 @pytest.fixture(autouse=True)
 def registered(monkeypatch):
     monkeypatch.setattr(functions, "FUNCTIONS", dict(functions.FUNCTIONS))
-    monkeypatch.setattr("rankwright.serving.words.FUNCTIONS", functions.FUNCTIONS)
     register(Toy)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankwright import Analyzer, InputError
-from rankwright.text.analysis.analyzers import (
+from rankwright.text.analysis import (
     BUILT_IN,
     MARK,
     SNOWBALL,
@@ -23,9 +23,9 @@ from rankwright.text.analysis.analyzers import (
     split_words,
     with_one_tokenizer,
 )
-from rankwright.text.analysis.tokenizer import LINES, Lexicon
-from rankwright.text.index.contents import Vocabulary, as_lines
-from rankwright.text.index.writer import _encoded
+from rankwright.text.contents import Vocabulary, as_lines
+from rankwright.text.tokenizer import LINES, Lexicon
+from rankwright.text.writer import _encoded
 
 ODD = "aAbBzZ019_- .'\n\t\0éÉßẞİıΣσςñ\u0303\u0301Åŉहिन्दीไทย漢字あǅ²½٣Ⅷ\ufe0f❤😀𝒜𐐀𐐨\u200d\U000e0100\U00020000"
 LETTERS = st.one_of(st.sampled_from(ODD), st.characters(exclude_categories=["Cs"]))

@@ -9,9 +9,9 @@ import pytest
 from toy_documents import WORDS, make_documents
 
 from rankwright import BM25, Columns, Dirichlet, InputError, build_index, feature_set
-from rankwright.text.analysis.analyzers import analyzer
-from rankwright.text.search.columns import FEATURE_SETS
-from rankwright.text.search.scorer import Scorer
+from rankwright.text.analysis import analyzer
+from rankwright.text.features import FEATURE_SETS
+from rankwright.text.search import Scorer
 
 FIELDS = ("title", "text", "note")
 TEXTS = [

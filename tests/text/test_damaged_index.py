@@ -13,10 +13,10 @@ import rankwright.io.container as container_write
 from altered import alter_array, alter_header, alterations
 from rankwright import Index, InputError, build_index
 from rankwright.cli.main import main
-from rankwright.text.analysis.analyzers import BUILT_IN, analyzer
-from rankwright.text.index.contents import INDEX
-from rankwright.text.index.writer import IndexWriter
-from rankwright.text.search.scorer import Scorer
+from rankwright.text.analysis import BUILT_IN, analyzer
+from rankwright.text.contents import INDEX
+from rankwright.text.search import Scorer
+from rankwright.text.writer import IndexWriter
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Feature data of queries: candidates, labels, what is left out, and tables of documents."""
 
 import gzip
+import json
 
 import numpy as np
 import pytest
@@ -17,8 +18,8 @@ from rankwright import (
     read_document_table,
     read_queries,
 )
-from rankwright.text.search import features as features_module
-from rankwright.text.search.columns import DocumentTable
+from rankwright.text import features as features_module
+from rankwright.text.features import DocumentTable
 
 QUERIES = {"q1": "running wings", "q2": "the of", "q3": "nowhere", "q4": "café x1", "ü5": "漢字 winged"}
 NAMES = ["bm25[porter+stop]", "dirichlet[plain,title]", "log-tf[porter]"]
@@ -228,18 +229,28 @@ def test_a_table_of_documents(index, tmp_path):
         (["id\ta\t"], "table.tsv:1: expected a header line"),
         (["id\ta", "d0\t1\t2"], "table.tsv:2: 3 cells; expected 2, as in the header"),
         (["id\ta", "d0"], "table.tsv:2: 1 cell; expected 2, as in the header"),
-        (["id\ta", "", "d0\tmany"], "table.tsv:3: non-numeric value 'many'; expected numbers after the id"),
-        (["id\ta", "d0\t"], "table.tsv:2: non-numeric value ''"),
-        (["id\ta", "d0\tnan"], "table.tsv:2: nan is not finite in single precision"),
-        (["id\ta", "d0\t-1e39"], "table.tsv:2: -1e39 is not finite in single precision"),
+        (["id\ta", "", "d0\tmany"], "table.tsv:3: the number 'a' of document 'd0' is 'many'; expected a number"),
+        (["id\ta", "d0\t"], "table.tsv: lacks numbers of 80 of 80 documents, such as 'd0'; expected a full row"),
+        (["id\ta", "d0\tnan"], "table.tsv: lacks numbers of 80 of 80 documents"),
+        (["id\ta", "d0\t-1e39"], "is '-1e39', which is not finite in single precision; expected a finite number"),
         (["id\ta", "d0\t1", "d1\t1", "d0\t2"], "table.tsv:4: duplicate document 'd0' (first on line 2)"),
-        (["id\ta", "d0\t1", "d2\t1"], "table.tsv: has no row for 78 of 80 documents, such as 'd1'; expected"),
+        (["id\ta", "d0\t1", "d2\t1"], "table.tsv: lacks numbers of 78 of 80 documents, such as 'd1'; expected"),
     ],
 )
 def test_bad_tables(index, tmp_path, lines, message):
     with pytest.raises(InputError) as error:
         read_document_table(written(tmp_path / "table.tsv", lines), index)
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["table.csv", "table.jsonl"])
+def test_a_table_in_another_container(index, tmp_path, name):
+    rows = [(f"d{doc}", doc / 4) for doc in range(80)]
+    lines = ["docno,a", *(f"{doc},{number}" for doc, number in rows)]
+    if name == "table.jsonl":
+        lines = [json.dumps({"doc_id": doc, "a": number}) for doc, number in rows]
+    table = read_document_table(written(tmp_path / name, lines), index)
+    assert (table.names, table.values[:, 0].tolist()) == (("doc:a",), [number for _, number in rows])
 
 
 def test_a_table_that_cannot_be_read(index, tmp_path):

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from toy_views import random_documents, random_query, view_of
 
 from rankwright import InputError
-from rankwright.text.search.functions import BM25, FUNCTIONS, TFIDF, Cosine, Dirichlet, JelinekMercer, parse_function
-from rankwright.text.search.scorer import Scorer
+from rankwright.text.functions import BM25, FUNCTIONS, TFIDF, Cosine, Dirichlet, JelinekMercer, parse_function
+from rankwright.text.search import Scorer
 
 FAR_APART = [
     BM25(),

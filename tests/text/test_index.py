@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from toy_documents import files_of, make_documents
 
-import rankwright.text.index.postings as postings
+import rankwright.text.postings as postings
 from rankwright import Analyzer, Index, InputError, InputWarning, build_index
-from rankwright.text.analysis.analyzers import BUILT_IN, analyzer
+from rankwright.text.analysis import BUILT_IN, analyzer
 
 
 def postings_of(documents, analyze, fields):
@@ -102,10 +102,10 @@ def test_merging_in_blocks(tmp_path, monkeypatch):
 def test_segments_change_nothing(tmp_path, monkeypatch, limit):
     documents = make_documents(80)
     build_index(documents, tmp_path / "a.index", field_views=True)
-    monkeypatch.setattr("rankwright.text.index.writer._BATCH_DOCS", 7)
+    monkeypatch.setattr("rankwright.text.writer._BATCH_DOCS", 7)
     build_index(documents, tmp_path / "b.index", field_views=True, segment_postings=limit)
     assert files_of(tmp_path / "a.index") == files_of(tmp_path / "b.index")
-    monkeypatch.setattr("rankwright.text.index.writer._BATCH_CHARACTERS", 50)
+    monkeypatch.setattr("rankwright.text.writer._BATCH_CHARACTERS", 50)
     build_index(iter(documents), tmp_path / "b.index", field_views=True, segment_postings=limit)
     assert files_of(tmp_path / "a.index") == files_of(tmp_path / "b.index")
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["a.index", "b.index"]
@@ -323,7 +323,7 @@ def test_what_was_there_is_replaced_only_if_it_is_an_index(tmp_path, built):
 
 
 def test_too_many_documents(tmp_path, monkeypatch):
-    monkeypatch.setattr("rankwright.text.index.writer.MOST_DOCS", 2)
+    monkeypatch.setattr("rankwright.text.writer.MAX_DOCS", 2)
     with pytest.raises(InputError, match="more than 2 documents"):
         build_index([("a", "x"), ("b", "x"), ("c", "x")], tmp_path / "a.index")
 

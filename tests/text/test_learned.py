@@ -8,9 +8,9 @@ from rankwright.errors import InputError
 from rankwright.models.linear import LinearModel
 from rankwright.models.saving import save_model
 from rankwright.models.sum import SumModel
-from rankwright.text.index.index import build_index
-from rankwright.text.search.columns import Columns
-from rankwright.text.search.learned import LearnedSearch
+from rankwright.text.features import Columns
+from rankwright.text.index import build_index
+from rankwright.text.learned import LearnedSearch
 
 DOCUMENTS = [
     ("a", {"title": "Wings", "text": "lift of a wing in a stream"}),

@@ -13,9 +13,9 @@ from rankwright import Analyzer, LambdaMART, RankingData, search
 from rankwright.errors import InputError
 from rankwright.models.linear import LinearModel
 from rankwright.models.sum import SumModel
-from rankwright.text.index.index import Index, build_index
-from rankwright.text.search.learned import LearnedSearch
-from rankwright.text.search.scorer import Scorer
+from rankwright.text.index import Index, build_index
+from rankwright.text.learned import LearnedSearch
+from rankwright.text.search import Scorer
 
 NAMES = ("bm25[porter+stop]", "dirichlet[plain,title]", "log-tf[porter+stop]", "cosine[porter,text]", "log-bm25[plain]")
 N_THREADS = 8

@@ -14,9 +14,9 @@ from rankwright import LambdaMART, RankingData, make_features, read_document_tab
 from rankwright.errors import InputError
 from rankwright.models.linear import LinearModel
 from rankwright.models.sum import SumModel
-from rankwright.text.index.index import build_index
-from rankwright.text.search.columns import Columns
-from rankwright.text.search.learned import LearnedSearch
+from rankwright.text.features import Columns
+from rankwright.text.index import build_index
+from rankwright.text.learned import LearnedSearch
 
 NAMES = ("bm25[porter+stop]", "price", "clicks(missing=-7)", "jm[plain,text]", "price(missing=2.5)", "day")
 

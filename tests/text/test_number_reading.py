@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankwright.errors import InputError
-from rankwright.text.reading.numbers import LARGEST, as_number, checked_number_names, read_number_table
+from rankwright.text.contents import checked_number_names
+from rankwright.text.numbers import LARGEST, as_number, read_number_table
 
 FLOATS = st.floats(allow_nan=False, min_value=-LARGEST, max_value=LARGEST)
 EPOCH = datetime.date(1970, 1, 1)

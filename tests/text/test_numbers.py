@@ -15,9 +15,9 @@ from toy_shop import DOCUMENTS, NUMBERS, nan, same
 
 from rankwright.errors import InputError, InputWarning
 from rankwright.models.linear import LinearModel
-from rankwright.text.index.contents import INDEX
-from rankwright.text.index.index import Index, IndexChanged, build_index
-from rankwright.text.search.learned import LearnedSearch
+from rankwright.text.contents import INDEX
+from rankwright.text.index import Index, IndexChanged, build_index
+from rankwright.text.learned import LearnedSearch
 
 
 @pytest.fixture
@@ -267,7 +267,7 @@ def test_damaged_numbers_are_found(index):
 KILL = """
 import os, signal, sys
 import rankwright.io.container as writing
-import rankwright.io.atomic as temporary
+import rankwright.io.files as temporary
 from rankwright import Index
 
 path, where, count = sys.argv[1], sys.argv[2], int(sys.argv[3])

@@ -12,7 +12,7 @@ from rankwright import Index, load_model, read_data
 from rankwright.cli.main import main
 from rankwright.models.linear import LinearModel
 from rankwright.models.saving import save_model
-from rankwright.text.index.index import IndexChanged
+from rankwright.text.index import IndexChanged
 
 nan = math.nan
 

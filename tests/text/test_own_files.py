@@ -10,7 +10,7 @@ import pandas
 import pytest
 
 from rankwright import InputError, build_index, read_queries
-from rankwright.text.reading.documents import DocumentFiles, read_documents
+from rankwright.text.documents import DocumentFiles, read_documents
 
 DOCS = {"d1": {"title": "A", "text": 'one, "two"\nthree'}, "d2": {"title": "B", "text": "four"}}
 ROWS = [{"id": key, **fields} for key, fields in DOCS.items()]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import rankwright
 from rankwright import InputError, InputWarning
-from rankwright.text.reading.queries import Queries, read_queries
+from rankwright.text.queries import Queries, read_queries
 
 TOPICS = """
 <top>

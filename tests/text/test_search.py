@@ -10,10 +10,9 @@ from toy_views import random_documents, random_query, view_of
 
 import rankwright
 from rankwright import InputError
-from rankwright.text.index.view import View
-from rankwright.text.search.functions import BM25, parse_function
-from rankwright.text.search.results import Hits
-from rankwright.text.search.scorer import Scorer, default_analyzer
+from rankwright.text.contents import View
+from rankwright.text.functions import BM25, parse_function
+from rankwright.text.search import Hits, Scorer, default_analyzer
 
 FUNCTIONS = ["bm25", "bm25(idf=okapi,k3=0)", "bm25(k1=0)", "tfidf", "cosine", "dirichlet", "dirichlet(mu=5)", "jm"]
 

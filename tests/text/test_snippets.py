@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from toy_views import view_of
 
-from rankwright.text.index.view import View
-from rankwright.text.search.results import Snippet, query_words, shorten, snippet
+from rankwright.text.contents import View
+from rankwright.text.search import Snippet, query_words, shorten, snippet
 
 
 def lower(text):

@@ -6,10 +6,10 @@ from toy_documents import WORDS, make_documents
 
 from rankwright import Columns, build_index, feature_set
 from rankwright.models.linear import LinearModel
-from rankwright.text.search import columns as columns_module
-from rankwright.text.search.learned import LearnedSearch
-from rankwright.text.search.scorer import Scorer
-from rankwright.text.search.scorer_kernel import flag_best
+from rankwright.text import features as columns_module
+from rankwright.text.learned import LearnedSearch
+from rankwright.text.search import Scorer
+from rankwright.text.search_kernel import flag_best
 
 FIELDS = ("title", "text")
 FUNCTIONS = (
@@ -79,7 +79,7 @@ def test_queries_in_small_blocks(index, monkeypatch):
     names, texts = feature_set("base", FIELDS), [*queries(10), "", "nowhere"]
     indptr, docs = Columns(index, names).candidates_all(texts, 20)
     for most in (1, 700 * 5):
-        monkeypatch.setattr(columns_module, "_MOST_MARKS", most)
+        monkeypatch.setattr(columns_module, "_MAX_MARKS", most)
         other_indptr, other_docs = Columns(index, names).candidates_all(texts, 20)
         assert (indptr.tolist(), docs.tolist()) == (other_indptr.tolist(), other_docs.tolist())
     for indptr, docs in (Columns(index, names).candidates_all([], 20), Columns(index, []).candidates_all([""], 20)):

@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 
-from rankwright.text.index.view import View
+from rankwright.text.contents import View
 
 
 def view_of(documents, vocabulary=()):

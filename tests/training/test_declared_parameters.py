@@ -1,19 +1,18 @@
 """A parameter declared at a ranker is an option of `train`, a key of experiment files and a parameter in Python."""
 
-import sys
 from dataclasses import dataclass
-from types import SimpleNamespace
 
 import pytest
 from tests.cli.training_files import one_line, run
 from tests.experiments.experiment_files import write_all
 
+import rankwright
 from rankwright import InputError, RankNet
 from rankwright.cli.main import cli
 from rankwright.cli.options import settings_of
 from rankwright.cli.train import command
 from rankwright.experiments import check_text
-from rankwright.rankers.parameters import FLAG, NONE, SHARE, TREES_AND_NETS, Option, Rule, one_of, parameter, whole
+from rankwright.rankers.parameters import FLAG, NONE, SHARE, TREES_AND_NETS, Option, Rule, integer, one_of, parameter
 from rankwright.training.methods import METHODS, Method, declared_options, set_elsewhere
 
 
@@ -31,9 +30,9 @@ class ToyRanker(RankNet):
         ("ball",), Rule("toys", lambda value: True), option=Option("Toys", "The toys, or none.", read=toys)
     )
     naps: bool = parameter(True, FLAG, option=Option("Toys", "Stay awake.", after="mood"))
-    blocks: int | None = parameter(None, whole(2), NONE, option=Option("Toys", "What it builds.", metavar="N"))
-    patience_with_cats: int = parameter(3, whole(1))
-    only_here: int = parameter(1, whole(1), instead="ask the owner")
+    blocks: int | None = parameter(None, integer(2), NONE, option=Option("Toys", "What it builds.", metavar="N"))
+    patience_with_cats: int = parameter(3, integer(1))
+    only_here: int = parameter(1, integer(1), instead="ask the owner")
 
 
 EXPERIMENT = """\
@@ -55,8 +54,8 @@ zeal = 0.25
 
 @pytest.fixture
 def toy(monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "rankwright.rankers.toy", SimpleNamespace(ToyRanker=ToyRanker))
-    monkeypatch.setitem(METHODS, "toy", Method("toy", "toy", "ToyRanker"))
+    monkeypatch.setattr(rankwright, "ToyRanker", ToyRanker, raising=False)
+    monkeypatch.setitem(METHODS, "toy", Method("toy", "ToyRanker"))
     monkeypatch.chdir(tmp_path)
     write_all(tmp_path)
     return METHODS["toy"]

@@ -1,7 +1,7 @@
-"""Features as small integers: the bin of every value, eight features to a word.
+"""Features as small integers: the bin of every value, packed eight features to a word of 64 bits.
 
 Feature j has up to 255 bins with upper ends ``ends[j]``; bin b holds the values x with ends[b−1] < x ≤ ends[b], and 255
-is a missing value. Words are stored by group of eight features, then by row: the histogram of a group fits the
+is a missing value. Packed bins are stored by group of eight features, then by row: the histogram of a group fits the
 first-level cache, and one load gives eight bins.
 """
 
@@ -31,24 +31,22 @@ _TILE = 512  # rows that stay in the first-level caches
 class BinnedFeatures:
     """The bins of a data set.
 
-    `words` (shape (groups, rows)): bins of eight features. `ends`: for each feature the upper ends of all its bins but
-    the last, which has none. `categorical`: features whose bins are categories, in no order. `folder`: where large
-    arrays made of them are kept on disk; None: all of them stay in memory.
+    `packed_bins` (shape (groups, rows)): bins of eight features. `ends`: for each feature the upper ends of all its
+    bins but the last, which has none. `categorical`: features whose bins are categories, in no order. `folder`: where
+    large arrays made of them are kept on disk; None: all of them stay in memory.
     """
 
-    words: Array
+    packed_bins: Array
     ends: tuple[Array, ...]
     categorical: frozenset[int] = frozenset()
     folder: Path | None = None
 
     @property
     def n_rows(self) -> int:
-        """Number of rows."""
-        return int(self.words.shape[1])
+        return int(self.packed_bins.shape[1])
 
     @property
     def n_features(self) -> int:
-        """Number of features."""
         return len(self.ends)
 
 
@@ -73,33 +71,35 @@ def bin_features(
     team = Team(threads)
     try:
         ends = bin_ends(X, max_bins, seed, team, order, counts)
-        words = words_of(X, order, ends, team, folder)
+        packed_bins = pack_bins(X, order, ends, team, folder)
     finally:
         team.close()
-    return BinnedFeatures(words, ends, frozenset(counts), folder)
+    return BinnedFeatures(packed_bins, ends, frozenset(counts), folder)
 
 
-def words_of(X: Array, order: Array, ends: Sequence[Array], team: Team, folder: Path | None = None) -> Array:
-    """The bins with these upper ends of rows in some order."""
-    words = scratch((-(-len(ends) // GROUP), len(order)), np.uint64, folder)
-    table, sizes = table_of(ends, len(words) * GROUP, X.dtype)
+def pack_bins(X: Array, order: Array, ends: Sequence[Array], team: Team, folder: Path | None = None) -> Array:
+    """The bins of rows in some order, given the upper ends of the bins."""
+    packed_bins = scratch((-(-len(ends) // GROUP), len(order)), np.uint64, folder)
+    table, sizes = table_of(ends, len(packed_bins) * GROUP, X.dtype)
     shares = [(order[start : start + _CHUNK], start) for start in range(0, len(order), _CHUNK)]
-    team.each(lambda rows, start: _fill(X, rows, start, table, sizes, words), shares)
-    return words
+    team.each(lambda rows, start: _fill(X, rows, start, table, sizes, packed_bins), shares)
+    return packed_bins
 
 
 def bin_ends(
     X: Array, max_bins: int, seed: int, team: Team, order: Array, categories: Mapping[int, int]
 ) -> tuple[Array, ...]:
     """For each feature the upper ends of all its bins but the last, from a sample; see :func:`bin_features`."""
-    rows = order[_sample(len(order), seed)]
+    rows = order[sample_rows(len(order), seed)]
     d = X.shape[1]
 
     def ends_of(first: int) -> list[Array]:
         columns = np.empty((min(_COLUMNS, d - first), len(rows)), X.dtype)
         _columns(X, rows, first, columns)
         each = enumerate(columns, first)
-        return [_between(categories[j]) if j in categories else _ends(column, max_bins) for j, column in each]
+        return [
+            category_ends(categories[j]) if j in categories else quantile_ends(column, max_bins) for j, column in each
+        ]
 
     return tuple(chain.from_iterable(team.each(ends_of, [(first,) for first in range(0, d, _COLUMNS)])))
 
@@ -112,17 +112,17 @@ def table_of(ends: Sequence[Array], n_features: int, dtype: Any) -> tuple[Array,
     return table, np.array([len(values) for values in ends], np.int64)
 
 
-def _sample(n: int, seed: int) -> Array:
+def sample_rows(n: int, seed: int) -> Array:
     if n <= _SAMPLE:
         return np.arange(n)
     return np.sort(np.random.default_rng(seed).choice(n, _SAMPLE, replace=False))
 
 
-def _between(n_categories: int) -> Array:
+def category_ends(n_categories: int) -> Array:
     return np.arange(max(n_categories - 1, 0)) + 0.5
 
 
-def _ends(values: Array, max_bins: int) -> Array:
+def quantile_ends(values: Array, max_bins: int) -> Array:
     """The ends of a feature's bins: between neighbouring values, with sizes as equal as possible."""
     values = np.sort(values)  # NaN comes last
     n = len(values) - int(np.isnan(values).sum())
@@ -149,12 +149,12 @@ def _cuts(first: Any, n: int, max_bins: int) -> Any:
     for i in range(first.size):
         sizes[i] = (first[i + 1] if i + 1 < first.size else n) - first[i]
     alone = np.zeros(first.size, np.bool_)
-    rows, bins, found = n, max_bins, True
-    while found:
-        share, found = rows / bins, False
+    rows, bins, changed = n, max_bins, True
+    while changed:
+        share, changed = rows / bins, False
         for i in range(first.size):
             if not alone[i] and sizes[i] >= share:
-                alone[i], found = True, True
+                alone[i], changed = True, True
                 rows -= sizes[i]
                 bins -= 1
     starts = np.zeros(max_bins, np.int64)
@@ -182,14 +182,14 @@ def _columns(X: Any, rows: Any, first: int, columns: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _fill(X: Any, rows: Any, start: int, table: Any, sizes: Any, words: Any) -> None:
-    """Words of some rows, from the place ``start`` on, by bisection, each step for many rows at once."""
+def _fill(X: Any, rows: Any, start: int, table: Any, sizes: Any, packed_bins: Any) -> None:
+    """The packed bins of some rows, from the place ``start`` on, by bisection, each step for many rows at once."""
     values, codes = np.empty(_TILE, X.dtype), np.empty(_TILE, np.int64)
     for tile in range(0, rows.size, _TILE):
         first, n = start + tile, min(_TILE, rows.size - tile)
-        for group in range(words.shape[0]):
+        for group in range(packed_bins.shape[0]):
             for i in range(n):
-                words[group, first + i] = np.uint64(0)
+                packed_bins[group, first + i] = np.uint64(0)
             for k in range(min(GROUP, sizes.size - group * GROUP)):
                 j = group * GROUP + k
                 ends = table[j]
@@ -205,4 +205,4 @@ def _fill(X: Any, rows: Any, start: int, table: Any, sizes: Any, words: Any) -> 
                     half >>= 1
                 for i in range(n):
                     code = codes[i] if values[i] == values[i] else MISSING
-                    words[group, first + i] |= np.uint64(code) << np.uint64(8 * k)
+                    packed_bins[group, first + i] |= np.uint64(code) << np.uint64(8 * k)

@@ -16,18 +16,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rankwright._types import Array
-from rankwright.boosting.binning import _between, _ends, _sample, words_of
-from rankwright.boosting.learner import AtParts, PartitionedLearner
-from rankwright.boosting.partitions import Cuts, Layout, Part, PartitionHistograms, Units, exact_sums
+from rankwright.boosting.binning import category_ends, pack_bins, quantile_ends, sample_rows
+from rankwright.boosting.learner import PartitionedLearner, RemoteObjective
+from rankwright.boosting.partitions import BinLayout, Cuts, NodeRows, PartitionHistograms, Units, exact_sums
 from rankwright.boosting.rounds import Boosting
-from rankwright.boosting.rows import ByTree, DenseFeatures, Growing, LambdaSettings, dense_features
-from rankwright.data.content_order import content_keys
-from rankwright.data.dataset import RankingData
-from rankwright.data.draws import STEP, drawn
+from rankwright.boosting.tree_ranker import ByTree, DenseFeatures, Growing, LambdaSettings, dense_features
+from rankwright.data.dataset import RankingData, adjacent, stored
+from rankwright.data.hashes import STEP, content_keys, drawn
 from rankwright.data.order import sizes_to_indptr
 from rankwright.data.places import Share, place_of, selected
 from rankwright.data.statistics import Statistics
-from rankwright.data.subsets import adjacent, stored
 from rankwright.data.threads import Team
 from rankwright.errors import InputError
 from rankwright.rankers.background import Start
@@ -38,14 +36,14 @@ from rankwright.rankers.base import Task
 # Nothing that depends on how rows are cut into partitions leaves one: maxima, integers, and values of rows asked for.
 
 
-class Arranged(NamedTuple):
+class OrderedLabels(NamedTuple):
     """Labels in the order of the documents' content, and query boundaries."""
 
     labels: Array
     indptr: Array
 
 
-class TreePart:
+class TreePartition:
     """The queries of a partition that are trained on.
 
     A request names everything since the tree began, its units and all divisions, so a partition that was loaded anew
@@ -106,7 +104,7 @@ class TreePart:
         assert self._features is not None
         if self._data.n_docs:
             self._lambdas = self._gradients_there()
-        layout = Layout(np.array([len(own) + 1 for own in ends], np.int64))
+        layout = BinLayout(np.array([len(of_feature) + 1 for of_feature in ends], np.int64))
         self._part = self._binned(ends, layout, self._features.folder)
         self._features = None
 
@@ -114,17 +112,17 @@ class TreePart:
         """Whether it costs much to ask for sums, however few, even from here."""
         return bool(self._part.travels)
 
-    def _binned(self, ends: tuple[Array, ...], layout: Layout, folder: Path | None) -> Any:
-        words = words_of(self._X, self._rows, ends, self._team, folder)
-        return Part(words, layout, self._team, self._keys, folder)
+    def _binned(self, ends: tuple[Array, ...], layout: BinLayout, folder: Path | None) -> Any:
+        packed_bins = pack_bins(self._X, self._rows, ends, self._team, folder)
+        return NodeRows(packed_bins, layout, self._team, self._keys, folder)
 
     def _gradients_there(self) -> Any:
         return self._settings.on(*self._arranged())
 
-    def _arranged(self) -> tuple[Arranged, Array, Array | None, int]:
+    def _arranged(self) -> tuple[OrderedLabels, Array, Array | None, int]:
         """What an objective is made of, in the order of the documents' content."""
         winning = None if self._winning is None else self._winning[self._docs]
-        return Arranged(self._data.labels[self._docs], self._data.indptr), self._weights, winning, self._threads
+        return OrderedLabels(self._data.labels[self._docs], self._data.indptr), self._weights, winning, self._threads
 
     @property
     def _X(self) -> Array:
@@ -154,16 +152,14 @@ class TreePart:
         return (sizes, *self.look(number, salt, units, cuts, np.zeros(1, np.int32), np.array([of_root], np.uint64)))
 
     def look(self, number: int, salt: int, units: Units, cuts: Cuts, nodes: Array, salts: Array) -> tuple[Array, ...]:
-        """The sums of some nodes of tree ``number``."""
         self._divide(number, salt, units, cuts)
         return self._part.sums(nodes, salts, self._growing.node_share)
 
-    def bring(
+    def gather_rows(
         self, number: int, salt: int, units: Units, cuts: Cuts, nodes: Array
     ) -> tuple[Array, Array, Array, Array]:
-        """The rows of some nodes of tree ``number``."""
         self._divide(number, salt, units, cuts)
-        return self._part.bring(nodes)
+        return self._part.gather_rows(nodes)
 
     def _divide(self, number: int, salt: int, units: Units, cuts: Cuts) -> None:
         if self._begun != (number, units):
@@ -206,22 +202,21 @@ class TreePart:
         return self._gradients
 
     def close(self) -> None:
-        """Shut down the threads."""
         self._team.close()
         if self._lambdas is not None:
             self._lambdas.close()
 
 
-class CardTreePart(TreePart):
+class DeviceTreePartition(TreePartition):
     """The same on a GPU, however much of it has room there: it gives the sums of the CPU, so trees are the same."""
 
-    def _binned(self, ends: tuple[Array, ...], layout: Layout, folder: Path | None) -> Any:
-        from rankwright.gpu.trees.partitions import DevicePart
+    def _binned(self, ends: tuple[Array, ...], layout: BinLayout, folder: Path | None) -> Any:
+        from rankwright.gpu.trees.partitions import DeviceNodeRows
 
-        return DevicePart(self._X, self._rows, ends, layout, self._keys, self._team, folder)
+        return DeviceNodeRows(self._X, self._rows, ends, layout, self._keys, self._team, folder)
 
     def _gradients_there(self) -> Any:
-        """The objective; on the card where it has room."""
+        """The objective; on the GPU where it has room."""
         from rankwright.gpu.device import free_bytes
         from rankwright.gpu.lambdas import OF_GRADIENT, DownloadedLambdas
 
@@ -245,7 +240,7 @@ _MOST_ROWS = (1 << 31) - 1
 
 
 class PartitionedRows:
-    """Rows in partitions on which trees are grown, as :class:`~rankwright.boosting.rows.LocalRows` has its own.
+    """Rows in partitions on which trees are grown, as :class:`~rankwright.boosting.tree_ranker.LocalRows` has its own.
 
     `task`: what to train on. `growing`: how trees are grown. `by_tree`: gives, for validation data or None, what gives
     its scores by one tree.
@@ -267,7 +262,7 @@ class PartitionedRows:
                 None if values is None else self._place.taken(values, share) for values in (weights.winning, scores)
             ]
             arguments.append((weights.queries[share.chosen], *of_docs))
-        kind = TreePart if growing.device == "cpu" else CardTreePart
+        kind = TreePartition if growing.device == "cpu" else DeviceTreePartition
         self._actors = self._place.make(kind, growing, lambdas, own=arguments, threads=growing.threads)
         try:
             ends, varies = self._bin()
@@ -282,7 +277,7 @@ class PartitionedRows:
             counts_rows=not (growing.newton or growing.directions),
             samples=growing.node_share < 1.0,
             # Asking for more than is needed pays where an answer takes a trip, to another process or to a GPU.
-            ahead=not self._place.is_here or any(self._actors.ask("travels")),
+            ahead=not self._place.is_here or any(self._actors.call("travels")),
             threads=growing.threads,
         )
         learner = PartitionedLearner(
@@ -294,18 +289,18 @@ class PartitionedRows:
             seed=growing.seed,
             valid_scores=self._by_tree(valid),
         )
-        return Boosting(AtParts(), learner, np.zeros(0), None if valid is None else start.scores(valid))
+        return Boosting(RemoteObjective(), learner, np.zeros(0), None if valid is None else start.scores(valid))
 
     def close(self) -> None:
-        """Forget what is at the parts, and shut down the threads."""
+        """Forget what is at the partitions, and shut down the threads."""
         self._source.close()
         self._actors.close()
 
     def _bin(self) -> tuple[tuple[Array, ...], Array]:
         """Have all rows binned; the upper ends of all bins, and which features can split rows."""
         task, growing = self._task, self._growing
-        statistics = reduce(Statistics.merge, self._actors.ask("statistics"))
-        hashes = self._actors.tell("arrange", statistics.varies)
+        statistics = reduce(Statistics.merge, self._actors.call("statistics"))
+        hashes = self._actors.update("arrange", statistics.varies)
         rows = _sampled(task, self._place.shares, hashes, growing.seed)
         counts = {j: len(values) for j, values in growing.coding.categories.items()}
         d = task.data.n_features
@@ -314,24 +309,25 @@ class PartitionedRows:
             for first in range(0, d, _COLUMNS):
                 given = (first, min(first + _COLUMNS, d))
                 columns = np.concatenate(
-                    self._actors.ask("columns", *given, own=[(of_feature,) for of_feature in rows]), axis=1
+                    self._actors.call("columns", *given, own=[(of_feature,) for of_feature in rows]), axis=1
                 )
                 each = [(column,) for column in columns]
-                ends.append(team.each(lambda column: _ends(column, growing.max_bins), each))
+                ends.append(team.each(lambda column: quantile_ends(column, growing.max_bins), each))
         finally:
             team.close()
         all_ends = [
-            _between(counts[j]) if j in counts else of_feature for j, of_feature in enumerate(chain.from_iterable(ends))
+            category_ends(counts[j]) if j in counts else of_feature
+            for j, of_feature in enumerate(chain.from_iterable(ends))
         ]
-        self._actors.tell("bin", tuple(all_ends))
+        self._actors.update("bin", tuple(all_ends))
         some = (statistics.missing > 0) & (statistics.missing < task.data.n_docs)
         return tuple(all_ends), np.array([len(of_feature) > 0 for of_feature in all_ends], bool) | some
 
 
 def _sampled(task: Task, shares: Sequence[Share], hashes: Sequence[Array], seed: int) -> list[Array | None]:
-    """For every part, the rows from which bins are found, as it arranges them; None for all."""
+    """For every partition, the rows from which bins are found, as it arranges them; None for all."""
     data = task.data
-    sample = _sample(data.n_docs, seed)
+    sample = sample_rows(data.n_docs, seed)
     if len(sample) == data.n_docs:
         return [None] * len(shares)
     sums = np.empty(data.n_queries, np.uint64)

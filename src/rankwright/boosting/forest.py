@@ -70,7 +70,6 @@ class Forest:
 
     @classmethod
     def of(cls, trees: Sequence[Tree]) -> Forest:
-        """A forest of some trees."""
         none, start = np.empty(0, np.float64), np.zeros(1, np.int64)
         empty = (none.astype(np.int32), none, none.astype(np.bool_), none.astype(np.int32), none, none, none)
         alone = [cls(start, **{name: getattr(tree, name) for name in (*_NODES, "sets")}) for tree in trees]
@@ -78,7 +77,6 @@ class Forest:
 
     @classmethod
     def join(cls, forests: Sequence[Forest]) -> Forest:
-        """Several forests joined into one."""
         if not forests:
             return cls.of([])
         shifts, further = (
@@ -130,18 +128,15 @@ class Forest:
 
     @property
     def n_trees(self) -> int:
-        """Number of trees."""
         return len(self.roots)
 
     def first(self, n_trees: int) -> Forest:
-        """The first trees only."""
         stop = int(self.roots[n_trees]) if n_trees < self.n_trees else len(self.feature)
         nodes = {name: getattr(self, name)[:stop] for name in _NODES}
         return dataclasses.replace(self, roots=self.roots[:n_trees], **nodes)
 
 
 def _without_sets(nodes: Tree | Forest) -> None:
-    """Fill in the arrays of trees without categorical splits."""
     if nodes.subset is None:
         object.__setattr__(nodes, "subset", np.full(len(nodes.feature), -1, np.int32))
     if nodes.sets is None:

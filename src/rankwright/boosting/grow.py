@@ -1,26 +1,45 @@
 """Growing a regression tree best-first: the leaf whose split gains most is split next.
 
 There is one loop, wherever the rows are. A source of histograms divides rows and sums their gradients and hessians by
-feature and bin: :class:`~rankwright.models.trees.local_histograms.LocalHistograms` in this process,
-:class:`~rankwright.models.trees.partition_histograms.PartitionHistograms` over partitions, of which some may be on a
-GPU. All of them search packed histograms by the same functions (:mod:`rankwright.models.trees.split`), and everything
-is decided here: what nodes draw, the bounds of monotone features, sets of categories, when to stop.
+feature and bin: :class:`LocalHistograms` in this process, and over partitions, of which some may be on a GPU,
+:class:`~rankwright.boosting.partitions.PartitionHistograms`. Both search packed histograms by the same functions
+(:mod:`rankwright.boosting.histograms`), and everything is decided here: what nodes draw, the bounds of monotone
+features, sets of categories, when to stop.
 """
 
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 
 from rankwright._types import Array
-from rankwright.boosting.binning import GROUP, MISSING
+from rankwright.boosting.binning import GROUP, MISSING, BinnedFeatures
 from rankwright.boosting.forest import Tree
-from rankwright.boosting.splits import as_sets, category_order, left_bins, middle_value, noise_of, settle, special_kinds
-from rankwright.data.draws import child_salts, draw_features
+from rankwright.boosting.histograms import (
+    as_sets,
+    category_order,
+    divide_rows,
+    fill_groups,
+    gather,
+    left_bins,
+    look,
+    mean_hessian,
+    middle_value,
+    noise_of,
+    pack,
+    settle,
+    special_kinds,
+    sum_of_squares,
+    transpose,
+)
+from rankwright.data.hashes import child_salts, draw_features, drawn
+from rankwright.data.threads import Team, parts_of, scratch
 
 Splits = tuple[Array, Array, Array]  # of every feature: gain, last bin to the left, whether missing values go left
 _FALL = 0.6  # gain of a child, as a share of its parent's, as it is guessed ahead
@@ -158,23 +177,22 @@ class Growth:
         self._n_nodes = 1
         self.kinds, self.min_rows, self.node_rows = grower.kinds, grower.min_rows, grower.node_rows
         # A part must have some units, or those of its rows where all are equal.
-        least = grower.least_rows * source.per_row if source.per_row else 1
-        self.limits = (least, grower.smooth_rows * source.mean_hessian if source.categorical else 0.0)
+        min_units = grower.least_rows * source.per_row if source.per_row else 1
+        self.limits = (min_units, grower.smooth_rows * source.mean_hessian if source.categorical else 0.0)
         self._sure = grower.least_rows * source.largest
 
     def run(self, root: Node) -> Grown:
-        """Grow the tree."""
-        source, most = self._source, self._grower.max_leaves
+        source, max_leaves = self._source, self._grower.max_leaves
         source.plant(root)
         source.look([(root, None)], self)
         leaves: list[Node] = [root]
         splits: list[Node] = []
-        while len(leaves) < most:
+        while len(leaves) < max_leaves:
             best = max(leaves, key=lambda leaf: leaf.gain)  # the first one if equal
             if best.gain <= 0:
                 break
             if best.children is None:
-                if len(leaves) + 1 == most and (source.counts_at_once or not self._sampled):
+                if len(leaves) + 1 == max_leaves and (source.counts_at_once or not self._sampled):
                     self._divide(best)  # nobody needs to know how its children could be split
                     self._release(best)
                 else:
@@ -257,16 +275,16 @@ class Growth:
         out = (np.full(d, -1.0), np.zeros(d, np.int64), np.zeros(d, np.bool_))
         return allowed, (node.total, node.low, node.high, noise), out
 
-    def choose(self, node: Node, sums: Array, side: Any, words: Array, rows: Array, counts: Array | None) -> None:
+    def choose(self, node: Node, sums: Array, side: Any, packed_bins: Array, rows: Array, counts: Array | None) -> None:
         """Take the best split whose parts have enough rows.
 
-        `node`: the node. `sums` (shape (groups, 8, 256)): its packed histograms. `side`: what `searched` gave, with the
-        best splits of all features. `words`, `rows`: bins, and the rows to count by them where that decides. `counts`:
-        rows by bin, if they are known.
+        `sums` (shape (groups, 8, 256)): packed histograms of the node. `side`: what `searched` gave, with the best
+        splits of all features. `packed_bins`, `rows`: bins, and the rows to count by them where that decides.
+        `counts`: rows by bin, if they are known.
         """
         _, of_node, out = side
         given = (sums, *self.kinds, of_node, self.limits, self._grower.least_rows, self._sure, out)
-        j = int(settle(words, rows, counts, *given))
+        j = int(settle(packed_bins, rows, counts, *given))
         gains, lasts, missing_left = out
         node.gain, node.feature = float(gains[j]), j
         node.last, node.missing_left = int(lasts[j]), bool(missing_left[j])
@@ -309,9 +327,7 @@ class Growth:
 # Where a split on such a feature parts two rows that differ in it alone, one goes left and the other right. So it is
 # enough that no leaf on one side is above a limit and none on the other below it: at every such split the limit is the
 # mean of the best values of both sides, within the bounds that hold above it. Sums of such trees are monotone, too, in
-# floating point as well: each addition is. A missing value is no value, so a split that only sets missing ones apart
-# has
-# no limit.
+# floating point as well: each addition is. A split that only sets missing values apart has no limit.
 
 
 def leaf_bounds(tree: Tree, directions: Mapping[int, int], gradients: Array, hessians: Array) -> tuple[Array, Array]:
@@ -329,13 +345,171 @@ def leaf_bounds(tree: Tree, directions: Mapping[int, int], gradients: Array, hes
     low, high = np.full(n, -np.inf), np.full(n, np.inf)
     best = np.divide(gradients, hessians, out=np.zeros(n), where=hessians > 0)
     for node in inner:
-        one, two = int(tree.left[node]), int(tree.left[node]) + 1
-        low[one] = low[two] = low[node]
-        high[one] = high[two] = high[node]
+        left_child, right_child = int(tree.left[node]), int(tree.left[node]) + 1
+        low[left_child] = low[right_child] = low[node]
+        high[left_child] = high[right_child] = high[node]
         way = directions.get(int(tree.feature[node]), 0)
         if way and tree.threshold[node] < np.inf:
-            left, right = (min(max(best[child], low[node]), high[node]) for child in (one, two))
+            left, right = (min(max(best[child], low[node]), high[node]) for child in (left_child, right_child))
             limit = left + (right - left) / 2
-            lower, upper = (one, two) if way > 0 else (two, one)
+            lower, upper = (left_child, right_child) if way > 0 else (right_child, left_child)
             high[lower] = low[upper] = limit
     return low, high
+
+
+# Histograms of rows in this process: packed, 32 bits of gradient and 32 of hessian to a number.
+
+
+_WORTH_A_THREAD = 1 << 18  # values to add up, in about the time that a thread costs
+_SEARCHED = 512  # rows whose values take as long as the search for the best splits
+_READ_A_THREAD = 1 << 14  # rows to read once
+_BALANCE = 1.1  # longest share of a thread that is good enough, relative to the mean
+
+
+class LocalHistograms:
+    """A :class:`~rankwright.boosting.grow.HistogramSource` of rows in this process.
+
+    `binned`: the features. `threads`: number of threads; the tree does not depend on it.
+    """
+
+    ahead = False
+    counts_at_once = True
+
+    def __init__(self, binned: BinnedFeatures, threads: int = 1) -> None:
+        n, n_groups = binned.n_rows, len(binned.packed_bins)
+        self.binned, self.ends, self.categorical = binned, binned.ends, binned.categorical
+        self.varies = np.array(
+            [len(ends) > 0 or self._some_missing(j) for j, ends in enumerate(binned.ends)], bool
+        )  # fmt: skip
+        self.team = Team(threads)
+        self._shape = (n_groups, GROUP, 256)
+        self._spare: list[Array] = []
+        self._no_sums, self._partial = (np.empty((0, *shape), np.int64) for shape in (self._shape[1:], self._shape))
+        self._values, self._other = np.empty(n, np.int64), np.empty(n, np.uint32)
+        self._by_row = scratch((n, n_groups), np.uint64, binned.folder)
+        shares = [(slice(*share),) for share in parts_of(n, threads)]
+        self.team.each(lambda rows: transpose(binned.packed_bins[:, rows], self._by_row[rows]), shares)
+
+    def _some_missing(self, j: int) -> bool:
+        group, place = divmod(j, GROUP)
+        missing = (self.binned.packed_bins[group] >> np.uint64(8 * place)) & np.uint64(MISSING) == MISSING
+        return bool(missing.any() and not missing.all())
+
+    def begin(self, gradients: Array, rows: Array, hessians: Array | None = None) -> None:
+        """Take the gradients of the next tree, and the ``rows`` it sees: uint32, ascending.
+
+        With ``hessians``, the second derivatives, splits are chosen by Newton gains, otherwise by squared error.
+        """
+        packed = pack(gradients, hessians, self.team)
+        self._rows, self._packed, self.largest = rows.copy(), packed.values, packed.largest
+        self.per_row = packed.largest if packed.counts_rows else 0
+        self.gain_unit = packed.gradient_unit**2 / packed.hessian_unit
+        self.mean_hessian = mean_hessian(packed.values) if self.categorical else 0.0
+
+    def close(self) -> None:
+        self.team.close()
+
+    def plant(self, root: Node) -> None:
+        root.rows, root.n_rows = (0, len(self._rows)), len(self._rows)
+
+    def rows_of(self, node: Node) -> Array:
+        """The rows of a node, ascending."""
+        return self._rows[slice(*node.rows)]
+
+    def gather(self, nodes: Sequence[Node]) -> None:
+        """All rows are here."""
+
+    def release(self, node: Node) -> None:
+        if node.sums is not None:
+            self._spare.append(node.sums)
+            node.sums = None
+
+    def divide(self, node: Node, left: Node, right: Node) -> None:
+        """Put the rows that go left before those that go right, in order."""
+        (start, stop), packed_bins = node.rows, self.binned.packed_bins
+        rows, other = self.rows_of(node), self._other[: node.n_rows]
+        left.n_rows = divide_rows(packed_bins, node.feature, node.left_bins, rows, other, self.team)
+        right.n_rows = node.n_rows - left.n_rows
+        left.rows, right.rows = (start, start + left.n_rows), (start + left.n_rows, stop)
+
+    def look(self, families: Sequence[Family], growth: Growth) -> None:
+        for node, sibling in families:
+            if sibling is None:
+                self._look(node, growth)
+            else:
+                self._look_at_both(node, sibling, growth)
+
+    def _look_at_both(self, small: Node, large: Node, growth: Growth) -> None:
+        """Sum up the smaller child of a node; the sums of the larger one take the place of its parent's."""
+        parent = small.parent
+        assert parent is not None
+        small.sums, large.sums, parent.sums = self._spare_sums(), parent.sums, None
+        rows = self.rows_of(small)
+        values = self._gather(small, rows)
+        large.total, large.squares = parent.total - small.total, parent.squares - small.squares
+        sides = [growth.searched(node) for node in (small, large)]
+        self._run(rows, values, *growth.kinds, growth.limits, small.sums, *sides[0], large.sums, *sides[1])
+        for node, side in zip((small, large), sides, strict=True):
+            growth.choose(node, node.sums, side, self.binned.packed_bins, self.rows_of(node), None)
+
+    def _look(self, node: Node, growth: Growth) -> None:
+        if node.n_rows < 2 * growth.min_rows:
+            return
+        rows = self.rows_of(node)
+        if growth.node_rows < 1.0:
+            rows = rows[drawn(rows, node.salt, growth.node_rows)]
+        node.sums = self._spare_sums()
+        values = self._gather(node, rows)
+        side = growth.searched(node)
+        self._run(rows, values, *growth.kinds, growth.limits, node.sums, *side, self._no_sums, *side)
+        growth.choose(node, node.sums, side, self.binned.packed_bins, rows, None)
+
+    def _gather(self, node: Node, rows: Array) -> Array:
+        """The packed values of some rows, whose sums become those of the node."""
+        values = self._values[: len(rows)]
+        shares = [(rows[start:stop], values[start:stop]) for start, stop in self._shares(len(rows))]
+        node.total = sum(self.team.each(partial(gather, self._packed), shares))
+        node.squares = int(sum_of_squares(values)) if self.categorical else 0
+        return values
+
+    def _shares(self, n_rows: int) -> list[tuple[int, int]]:
+        """Rows of each thread, where each is read once."""
+        return parts_of(n_rows, min(self.team.threads, 1 + n_rows // _READ_A_THREAD))
+
+    def _run(self, rows: Array, values: Array, *given: Any) -> None:
+        """Fill histograms and search them for the best splits, each thread in some groups of features.
+
+        Where there are too few groups for the threads to share, the rows are shared, too, and their histograms added.
+        """
+        # T threads take work / T + cost · T: least at the root of work / cost.
+        worth = 1 + math.isqrt((len(rows) + _SEARCHED) * self.binned.n_features // _WORTH_A_THREAD)
+        threads, n_groups = min(self.team.threads, worth), self._shape[0]
+        by_group = _groups_at_once(n_groups, threads)
+        groups, shares = parts_of(n_groups, by_group), parts_of(len(rows), threads // by_group)
+        partial_sums = self._partial[:0]
+        if len(shares) > 1:
+            if len(self._partial) < len(shares):
+                self._partial = np.empty((len(shares), *self._shape), np.int64)
+            partial_sums = self._partial[: len(shares)]
+            fill = partial(fill_groups, self.binned.packed_bins, self._by_row)
+            tiles = [
+                (share, slice(*some), sums) for share in groups for some, sums in zip(shares, partial_sums, strict=True)
+            ]
+            self.team.each(fill, [(*share, rows[some], values[some], sums) for share, some, sums in tiles])
+            groups = parts_of(n_groups, min(threads, n_groups))
+        search = partial(look, self.binned.packed_bins, self._by_row)
+        self.team.each(search, [(first, stop, rows, values, partial_sums, *given) for first, stop in groups])
+
+    def _spare_sums(self) -> Array:
+        return self._spare.pop() if self._spare else np.empty(self._shape, np.int64)
+
+
+def _groups_at_once(n_groups: int, threads: int) -> int:
+    """Into how many parts to cut the groups of features; each is again cut into threads // that many parts by rows."""
+
+    def longest(cuts: int) -> float:
+        return -(-n_groups // cuts) / n_groups / (threads // cuts)
+
+    possible = range(1, min(n_groups, threads) + 1)
+    good = _BALANCE * min(longest(cuts) for cuts in possible)
+    return max(cuts for cuts in possible if longest(cuts) <= good)

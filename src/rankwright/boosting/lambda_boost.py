@@ -9,22 +9,19 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
 from rankwright._types import Array
 from rankwright.boosting.rounds import Boosted, BoostedRanker, Boosting, Run, lambda_gradients
-from rankwright.data.dataset import RankingData
+from rankwright.data.dataset import RankingData, rows_in, stored
 from rankwright.data.statistics import statistics_of
-from rankwright.data.subsets import rows_in, stored
 from rankwright.data.threads import threads_of
 from rankwright.measures import Measure, parse_measure
 from rankwright.models.linear import LinearModel
-from rankwright.models.products import add_listed_rows, kernel_form
 from rankwright.rankers.background import BACKGROUND, FromBackground, Start, compare_features
 from rankwright.rankers.base import Task
 from rankwright.rankers.facts import Outcome
-from rankwright.rankers.parameters import FLAG, MEASURE, NONE, POSITIVE, parameter, whole
+from rankwright.rankers.parameters import FLAG, MEASURE, NONE, POSITIVE, integer, parameter
 
 __all__ = ["LambdaBoost"]
 
@@ -61,7 +58,8 @@ class LambdaBoost(BoostedRanker, FromBackground):
     n_jobs : int, optional
         Threads; default 1, -1 for all cores. The model does not depend on it.
     callback : callable, optional
-        Called with a :class:`~rankwright.boosting.rounds.Round` after every round; returning True stops training.
+        Called with a :class:`~rankwright.boosting.rounds.BoostingRound` after every round; returning True stops
+        training.
 
     Attributes
     ----------
@@ -71,7 +69,7 @@ class LambdaBoost(BoostedRanker, FromBackground):
         What was learnt, as weights of the raw features.
     n_rounds_ : int
         Rounds kept.
-    path_ : tuple of Round
+    path_ : tuple of BoostingRound
         Value on validation data and seconds after every round.
     cv_ : CrossValidation or None
         What cross-validation found: its honest estimate ``value``, and out-of-fold ``scores``.
@@ -92,11 +90,11 @@ class LambdaBoost(BoostedRanker, FromBackground):
     _unit: ClassVar[str] = "rounds"
     _nothing: ClassVar[str] = "nothing is learnt"
 
-    n_rounds: int = parameter(500, whole(1))
+    n_rounds: int = parameter(500, integer(1))
     learning_rate: float = parameter(0.5, POSITIVE)
     _: KW_ONLY
     measure: str | Measure = parameter("ndcg@10", MEASURE)
-    truncation: int | None = parameter(None, whole(1), NONE)
+    truncation: int | None = parameter(None, integer(1), NONE)
     standardize: bool = parameter(True, FLAG)
     background: Any = parameter(None, BACKGROUND, NONE)
 
@@ -197,7 +195,6 @@ class FeatureLearner:
         _add_column(*self._own, best, rise, scores)
 
     def add_last(self, scores: Array) -> None:
-        """Add the last feature to the scores of the validation data."""
         _add_column(*self._valid, *self.rounds[-1], scores)
 
     def coefficients(self, n_rounds: int) -> Array:
@@ -208,13 +205,14 @@ class FeatureLearner:
         return coef
 
     def _products(self, gradients: Array) -> Array:
-        """Σ ỹ x for every feature."""
+        from rankwright.models.products import kernel_form, sum_rows
+
         each: Callable[..., Any] = map if self._pool is None else self._pool.map
         form, total = kernel_form(self._X), np.zeros(self._X.shape[1])
 
         def add(task: tuple[int, int]) -> Array:
             sums = np.zeros(self._X.shape[1])
-            _sums(form, self._rows[slice(*task)], gradients[slice(*task)], sums)
+            sum_rows(form, self._rows[slice(*task)], gradients[slice(*task)], sums)
             return sums
 
         for part in each(add, self._tasks):
@@ -222,62 +220,30 @@ class FeatureLearner:
         return total
 
     def close(self) -> None:
-        """Shut down the thread pool."""
         if self._pool is not None:
             self._pool.shutdown()
             self._pool = None
 
 
-@njit(cache=True, nogil=True)
-def _sums(X: Any, rows: Any, gradients: Any, total: Any) -> None:
-    add_listed_rows(X, rows, gradients, total)
-
-
 def _add_column(X: Any, rows: Array | None, column: int, factor: float, scores: Array) -> None:
     if sparse.issparse(X):
-        _add_stored(
-            X.data, X.indices, X.indptr, np.arange(X.shape[0]) if rows is None else rows, column, factor, scores
-        )
+        from rankwright.models.products import add_stored
+
+        add_stored(X.data, X.indices, X.indptr, np.arange(X.shape[0]) if rows is None else rows, column, factor, scores)
     else:
         scores += factor * (X[:, column] if rows is None else X[rows, column]).astype(np.float64)
-
-
-@njit(cache=True, nogil=True)
-def _add_stored(
-    values: Any, columns: Any, bounds: Any, rows: Any, column: int, factor: float, scores: Any
-) -> None:  # fmt: skip
-    for i in range(rows.size):
-        low, high = bounds[rows[i]], bounds[rows[i] + 1]
-        last = high
-        while low < high:
-            middle = (low + high) // 2
-            if columns[middle] < column:
-                low = middle + 1
-            else:
-                high = middle
-        if low < last and columns[low] == column:
-            scores[i] += factor * values[low]
 
 
 def _squares(X: Any, rows: Array, mean: Array, scale: Array, weights: Array) -> Array:
     """Σ μ h² for every feature."""
     total = np.zeros(X.shape[1])
     if sparse.issparse(X):
-        _add_squares(X.data, X.indices, X.indptr, rows, mean, scale, weights, total)
+        from rankwright.models.products import add_squares
+
+        add_squares(X.data, X.indices, X.indptr, rows, mean, scale, weights, total)
         return np.maximum(total + weights.sum() * (mean / scale) ** 2, 0.0)
     step = max(1, _CHUNK_VALUES // max(1, X.shape[1]))
     for start in range(0, len(rows), step):
         h = (X[rows[start : start + step]] - mean) / scale
         total += np.einsum("i,ij,ij->j", weights[start : start + step], h, h)
     return total
-
-
-@njit(cache=True, nogil=True)
-def _add_squares(
-    values: Any, columns: Any, bounds: Any, rows: Any, mean: Any, scale: Any, weights: Any, total: Any
-) -> None:  # fmt: skip
-    """Add μ (h² − (mean/scale)²) of every stored value."""
-    for i in range(rows.size):
-        for at in range(bounds[rows[i]], bounds[rows[i] + 1]):
-            j, value = columns[at], float(values[at])
-            total[j] += weights[i] * (value / scale[j] * (value - 2.0 * mean[j]) / scale[j])

@@ -8,15 +8,14 @@ from typing import Any, ClassVar
 
 from rankwright.boosting.forest import Forest
 from rankwright.boosting.rounds import Boosted, Run
-from rankwright.boosting.rows import LambdaSettings
-from rankwright.boosting.tree_ranker import TreeRanker
+from rankwright.boosting.tree_ranker import LambdaSettings, TreeRanker
 from rankwright.data.dataset import RankingData
 from rankwright.data.places import place_of
 from rankwright.measures import Measure, parse_measure
 from rankwright.rankers.background import BACKGROUND, FromBackground, Start, compare_features
 from rankwright.rankers.base import Task
 from rankwright.rankers.facts import Outcome
-from rankwright.rankers.parameters import FLAG, MEASURE, NONE, NOT_NEGATIVE, TREES_AND_NETS, Option, parameter, whole
+from rankwright.rankers.parameters import FLAG, MEASURE, NONE, NOT_NEGATIVE, TREES_AND_NETS, Option, integer, parameter
 
 __all__ = ["LambdaMART"]
 
@@ -80,13 +79,14 @@ class LambdaMART(TreeRanker, FromBackground):
     device : {"cpu", "cuda"}
         Where trees are grown; ``"cuda"``: on an NVIDIA GPU, the same trees but for rounding, see the page On a GPU.
     callback : callable, optional
-        Called with a :class:`~rankwright.boosting.rounds.Round` after every tree; returning True stops training.
+        Called with a :class:`~rankwright.boosting.rounds.BoostingRound` after every tree; returning True stops
+        training.
 
     Attributes
     ----------
     n_trees_ : int
         Trees kept.
-    path_ : tuple of Round
+    path_ : tuple of BoostingRound
         Value on validation data and seconds after every round.
     feature_importances_ : ndarray
         How much the splits of each feature gain, normalised to sum to 1.
@@ -108,7 +108,7 @@ class LambdaMART(TreeRanker, FromBackground):
 
     _: KW_ONLY
     measure: str | Measure = parameter("ndcg", MEASURE)
-    truncation: int | None = parameter(100, whole(1), NONE)
+    truncation: int | None = parameter(100, integer(1), NONE)
     normalize_queries: bool = parameter(True, FLAG)
     nearness: float = parameter(0.03, NOT_NEGATIVE)
     background: Any = parameter(
@@ -126,10 +126,10 @@ class LambdaMART(TreeRanker, FromBackground):
     )
 
     _uses_positions: ClassVar[bool] = True
-    _works_on_parts: ClassVar[bool] = True
+    _works_on_partitions: ClassVar[bool] = True
 
-    def trains_in_parts(self, data: RankingData) -> bool:
-        """Whether trees are grown where the parts are: not on a GPU that has room for all of them."""
+    def trains_in_partitions(self, data: RankingData) -> bool:
+        """Whether trees are grown where the partitions are: not on a GPU that has room for all of them."""
         return self.device == "cpu" or not self._has_room(data)
 
     def method_name(self) -> str:

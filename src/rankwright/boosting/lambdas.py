@@ -30,8 +30,7 @@ from numba import njit, typeof, types
 
 from rankwright._types import Array
 from rankwright.caching import INNER
-from rankwright.data.order import as_bounds, descending, query_chunks, query_of_row
-from rankwright.data.subsets import Clicked
+from rankwright.data.order import Clicked, as_bounds, descending, query_chunks, query_of_row
 from rankwright.data.threads import Team, runs_of
 from rankwright.measures import Measure, Rankings
 from rankwright.measures.forms import STATE, Swaps, read_only
@@ -340,8 +339,8 @@ class LambdaSetup:
         by = None if measure is None or measure.swaps() is None else measure
         arranged = by_worth(labels, indptr, order, by, team)
         factors = (float(nearness), 1.0, normalize) if nearness else (1.0, 0.0, normalize)
-        most = longest if truncation is None else int(truncation)
-        return cls(*arranged, most, factors, swaps.parameters(longest))
+        limit = longest if truncation is None else int(truncation)
+        return cls(*arranged, limit, factors, swaps.parameters(longest))
 
 
 class Copies:
@@ -351,11 +350,9 @@ class Copies:
         self._rows, self._n_docs = rows, n_docs
 
     def take(self, scores: Array) -> Array:
-        """The scores of the rows."""
         return np.asarray(scores)[self._rows]
 
     def sums(self, gradients: Sequence[Array]) -> tuple[Array, ...]:
-        """Sums over the rows of each document."""
         return tuple(np.bincount(self._rows, values, self._n_docs) for values in gradients)
 
 
@@ -366,7 +363,7 @@ class Lambdas:
     RankNet, where every pair counts equally. A measure without compiled swap changes is slow: every pair is swapped and
     the value computed anew. `truncation`: leave out pairs with both documents at or below this rank (from 0).
     `threads`: the result does not depend on it. `order`: the documents, query after query, such as
-    :func:`~rankwright.data.content_order.content_order` gives them: ``docs`` are in this order where their worth is
+    :func:`~rankwright.data.hashes.content_order` gives them: ``docs`` are in this order where their worth is
     equal. Gradients do not depend on it. `query_weights`: factors for the gradients of each query. `nearness`: divide
     the gradients of every pair by ``nearness`` + |s_i − s_j|, unless it is 0. `normalize`: whether to multiply the
     gradients of every query by log₂(1 + S)/S. `docs`: the documents, query after query, by worth, lowest first.
@@ -467,13 +464,12 @@ class Lambdas:
         return gradients, weights
 
     def close(self) -> None:
-        """Shut down the threads."""
         self._team.close()
 
 
 # Lambda gradients from clicks: every click is a ranking of its own, and weighs by its inverse propensity.
 #
-# Kernels know nothing of it: the gradients are those of more queries (rankwright.data.clicked says why), summed by
+# Kernels know nothing of it: the gradients are those of more queries (rankwright.data.order says why), summed by
 # document.
 
 
@@ -509,5 +505,4 @@ class ClickLambdas:
         return sums
 
     def close(self) -> None:
-        """Shut down the threads, and forget the scores."""
         self._lambdas.close()

@@ -19,11 +19,10 @@ from numba import njit
 
 from rankwright._types import Array
 from rankwright.boosting.forest import Forest, Tree
-from rankwright.boosting.grow import Grower, Grown, Node, leaf_bounds
-from rankwright.boosting.local import LocalHistograms
+from rankwright.boosting.grow import Grower, Grown, LocalHistograms, Node, leaf_bounds
 from rankwright.boosting.partitions import Cuts, PartitionHistograms, Units
 from rankwright.boosting.predict import add_scores
-from rankwright.data.draws import salts_of, tree_features
+from rankwright.data.hashes import salts_of, tree_features
 
 _ROWS_A_THREAD = 1 << 14  # whose scores change
 _COPIED = 1 << 18  # values of rows left out, at a time
@@ -88,7 +87,7 @@ class TreeLearner:
 class LocalLearner(TreeLearner):
     """Trees on rows in this process.
 
-    `grower`: how trees are grown, from :class:`~rankwright.boosting.local.LocalHistograms`. `X`: the features it has
+    `grower`: how trees are grown, from :class:`~rankwright.boosting.grow.LocalHistograms`. `X`: the features it has
     binned, for rows that a tree does not see. `order`: the rows of X in the order of the bins, of gradients and of
     scores; by default their own. `newton`: whether splits are chosen by Newton gains, otherwise by squared error.
     `tree_rows`: share of the rows that a tree sees. `**settings`: as for :class:`TreeLearner`.
@@ -109,7 +108,6 @@ class LocalLearner(TreeLearner):
         self._by_hessians, self._tree_rows = newton or bool(grower.directions), tree_rows
 
     def fit(self, gradients: Array, weights: Array, scores: Array) -> None:
-        """Grow a tree and add its scores to ``scores``."""
         source = self._grower.source
         assert isinstance(source, LocalHistograms)
         number, n = len(self.trees), len(self._order)
@@ -180,7 +178,6 @@ def _shrunk(step: float, shrinkage: float) -> float:
 
 
 def tree_scores(tree: Tree, X: Array) -> Array:
-    """Scores of rows by one tree."""
     scores = np.zeros(len(X))
     add_scores(Forest.of([tree]), X, scores)
     return scores
@@ -193,12 +190,10 @@ class TreesPerClass:
         self.learners = learners
 
     def fit(self, gradients: Array, weights: Array, scores: Array) -> None:
-        """Grow a tree for each class."""
         for at, learner in enumerate(self.learners):
             learner.fit(gradients[at], weights[at], scores[at])
 
     def add_last(self, scores: Array) -> None:
-        """Add the last trees to the scores of the validation data."""
         for learner, row in zip(self.learners, scores, strict=True):
             learner.add_last(row)
 
@@ -206,15 +201,14 @@ class TreesPerClass:
 # One tree a round where the rows are in partitions: the sums come from there, the tree is grown here.
 #
 # A round is one step, whose result is a few small arrays: with these every partition changes its scores, and so does
-# one
-# that is loaded anew.
+# one that is loaded anew.
 
 
 _TREE = ("feature", "threshold", "missing_left", "left", "value", "gain", "count", "subset", "sets")
 _CUTS = ("nodes", "lefts", "features", "tables")
 
 
-class AtParts:
+class RemoteObjective:
     """The objective as boosting sees it: gradients stay where the partitions are."""
 
     def evaluate(self, scores: Array) -> tuple[Array, Array]:
@@ -226,9 +220,9 @@ class PartitionedLearner(TreeLearner):
     """Trees on rows in partitions.
 
     `grower`: grows trees from :class:`~rankwright.boosting.partitions.PartitionHistograms`. `actors`: objects with the
-    methods ``root``, ``look``, ``bring`` and ``apply``. `recall`: what a step gives, or has given before
+    methods ``root``, ``look``, ``gather_rows`` and ``apply``. `recall`: what a step gives, or has given before
     (:meth:`rankwright.data.places.Place.recall`). `**settings`: as for
-    :class:`~rankwright.boosting.learner.TreeLearner`. `trips`, `bytes`: requests so far, and the bytes of their
+    :class:`TreeLearner`. `trips`, `bytes`: requests so far, and the bytes of their
     answers: sums come so from every host, rows of small nodes in all.
     """
 
@@ -253,7 +247,7 @@ class PartitionedLearner(TreeLearner):
         self.trees.append(Tree(*(step[name] for name in _TREE)))
         made = (len(self.trees), Cuts(*(step[name] for name in _CUTS)), step["numbers"], step["added"])
         self._unsent.append(made)
-        self._actors.note("apply", *made)
+        self._actors.defer("apply", *made)
 
     def _step(self, number: int) -> dict[str, Array]:
         """The next tree as arrays: what the model keeps, what is added to scores at the partitions, the next units."""
@@ -264,12 +258,12 @@ class PartitionedLearner(TreeLearner):
         def look(cuts: Cuts, nodes: Array, salts: Array) -> Any:
             return self._total("look", number, salt, units, cuts, nodes, salts)
 
-        def bring(cuts: Cuts, nodes: Array) -> Any:
-            rows = self._actors.ask("bring", number, salt, units, cuts, nodes)
+        def gather_rows(cuts: Cuts, nodes: Array) -> Any:
+            rows = self._actors.call("gather_rows", number, salt, units, cuts, nodes)
             self._count(array for of_partition in rows for array in of_partition)
             return rows
 
-        source.begin(root, look, bring, units)
+        source.begin(root, look, gather_rows, units)
         grown = self._grow(number, self._rng(number))
         cuts, values = source.cuts({node.number for node in grown.splits}), self._values(grown, units)
         arrays = {name: getattr(grown.tree, name) for name in _TREE} | {name: getattr(cuts, name) for name in _CUTS}
@@ -296,7 +290,7 @@ class PartitionedLearner(TreeLearner):
             units = following
 
     def _total(self, method: str, *given: Any) -> Any:
-        sums = self._actors.total(method, *given)
+        sums = self._actors.sum(method, *given)
         self._count(sums)
         return sums
 

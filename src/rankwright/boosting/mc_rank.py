@@ -16,7 +16,7 @@ from rankwright.boosting.tree_ranker import TreeRanker
 from rankwright.errors import InputError
 from rankwright.rankers.base import Task
 from rankwright.rankers.facts import Outcome
-from rankwright.rankers.parameters import one_of, parameter, whole
+from rankwright.rankers.parameters import integer, one_of, parameter
 
 __all__ = ["McRank"]
 
@@ -62,7 +62,7 @@ class McRank(TreeRanker):
     True
     """
 
-    n_trees: int = parameter(100, whole(1))
+    n_trees: int = parameter(100, integer(1))
     _: KW_ONLY
     link: str = parameter("softmax", one_of("softmax", "ordinal"))
     gain: str = parameter("squared", one_of("newton", "squared"))
@@ -73,8 +73,8 @@ class McRank(TreeRanker):
 
     def _check_together(self) -> None:
         if self.monotone and self.link != "ordinal":
-            what = "monotone does not go with the link 'softmax', whose grades compete"
-            raise InputError(f"{what}; expected link='ordinal' (mcrank-ordinal)")
+            problem = "monotone does not go with the link 'softmax', whose grades compete"
+            raise InputError(f"{problem}; expected link='ordinal' (mcrank-ordinal)")
 
     def _run(self, task: Task) -> Run:
         from rankwright.boosting.learner import TreesPerClass
@@ -87,7 +87,9 @@ class McRank(TreeRanker):
         valid_scores = None if valid is None else np.tile(objective.starts[:, None], valid.n_docs)
 
         def keep(boosted: Boosted) -> Outcome:
-            return self._keep(objective, [Forest.of(one.trees[: boosted.n_rounds]) for one in learners], boosted)
+            return self._keep(
+                objective, [Forest.of(learner.trees[: boosted.n_rounds]) for learner in learners], boosted
+            )
 
         def score(F: Array) -> Array:
             return expected_grade(F, objective.grades, self.link)
@@ -122,7 +124,7 @@ _LEAST_SHARE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class LazyRows:
     """Arrays that are computed when they are asked for.
 
     `row`: the array of a number from 0. `n`: how many there are.
@@ -169,7 +171,7 @@ class Grades:
         shares = np.minimum(shares, 1.0 - _LEAST_SHARE)
         return np.asarray(np.log(shares / (1.0 - shares)))
 
-    def evaluate(self, scores: Array) -> tuple[Rows, Rows]:
+    def evaluate(self, scores: Array) -> tuple[LazyRows, LazyRows]:
         """Gradients and second derivatives, one row for each row of ``scores``, computed when it is asked for.
 
         A row of ``scores`` must not change before both have been asked for.
@@ -192,4 +194,4 @@ class Grades:
             return np.asarray(self.factor * chance * (1.0 - chance) * self.weights)
 
         n_rows = len(scores)
-        return Rows(lambda row: (self.target(row) - chances(row)) * self.weights, n_rows), Rows(weight, n_rows)
+        return LazyRows(lambda row: (self.target(row) - chances(row)) * self.weights, n_rows), LazyRows(weight, n_rows)

@@ -1,4 +1,6 @@
-"""Histograms of rows that are in partitions: only sums travel, and few times.
+"""Histograms of rows that are in partitions: what a partition sums up, and the source made of all partitions.
+
+Only sums travel, and few times.
 
 A trip asks for the sums of several nodes at once: those that the best-first order surely needs next, and those that it
 will probably need if gains fall from parents to children as they mostly do. Where all of them have so few rows that
@@ -6,7 +8,7 @@ these take less room than sums, the rows themselves come here, and what is below
 
 For the search, sums of 64 bits are cut to the 31 bits each that a packed histogram has. What is cut are the sums up to
 a bin, not those of bins: so the sums of a node are the same for all features, and an empty bin stays empty. And they
-are cut around half of the node's sum, so two features that part a node alike gain alike, whichever part is left.
+are cut around half of the node's sum, so two features that divide a node alike gain alike, whichever child is left.
 """
 
 from __future__ import annotations
@@ -24,21 +26,18 @@ from numba.extending import intrinsic
 from rankwright._types import Array
 from rankwright.boosting.binning import GROUP, MISSING
 from rankwright.boosting.grow import Family, Growth, Node
-from rankwright.boosting.histograms import HESSIAN_BITS, touch, turn
-from rankwright.boosting.splits import best_splits, divide_rows
+from rankwright.boosting.histograms import HESSIAN_BITS, best_splits, divide_rows, touch, transpose
 from rankwright.caching import INNER
-from rankwright.data.draws import drawn
+from rankwright.data.hashes import drawn
 from rankwright.data.threads import Team, parts_of, scratch
 
-# Sums of gradients, hessians and rows by feature and bin that can be added up over parts of the data.
+# Sums of gradients, hessians and rows by feature and bin that can be added up over partitions.
 #
-# All are whole numbers, so sums do not depend on how the rows are cut into parts. A row is a pair of 64 bits each: its
-# gradient, and hessian · 2¹⁶ + 1, so one addition per row and feature gives all three sums of up to 2¹⁶ − 1 rows.
-# They
+# All are integers, so sums do not depend on how the rows are cut into partitions. A row is a pair of 64 bits each: its
+# gradient, and hessian · 2¹⁶ + 1, so one addition per row and feature gives all three sums of up to 2¹⁶ − 1 rows. They
 # are then added to arrays of their own, which travel. Units are powers of two, such that all |gradients| and all
 # hessians sum to less than 2⁴⁶ of them: with a billion rows, one of average size has tens of thousands. They follow
-# from exact sums, which do not depend on the parts either. A unit of gradients is two of hessians: where all scores
-# are
+# from exact sums, which do not depend on the cut either. A unit of gradients is two of hessians: where all scores are
 # equal, gradients of documents that only win or only lose are twice their hessians, and leaves of these are exact.
 
 
@@ -57,7 +56,7 @@ SQUARED = GRADIENT_ROOM - 30
 _HALF = 26  # bits of the lower part of a mantissa
 _BLOCK = 256  # rows
 _ROWS_A_THREAD = 1 << 16
-_FAR = 5  # rows apart, on average, from which words are read row by row
+_FAR = 5  # rows apart, on average, from which packed bins are read row by row
 
 
 @dataclass(frozen=True)
@@ -137,7 +136,6 @@ def _add_mantissas(bits: Any, sums: Any) -> None:
 
 
 def pack_pairs(gradients: Array, hessians: Array, units: Units, team: Team | None = None) -> Array:
-    """The pair of every row."""
     pairs, team = np.empty((len(gradients), 2), np.int64), team or Team(1)
     per = 2.0**-units.gradient, 2.0**-units.hessian
     team.each(lambda some: _pack_pairs(gradients[some], hessians[some], *per, pairs[some]), _shares(len(pairs), team))
@@ -171,10 +169,10 @@ def take_pairs(pairs: Any, rows: Any, side_by_side: Any, taken: bool, totals: An
 
 
 @njit(cache=True, nogil=True)
-def fill_pairs(words: Any, by_row: Any, first: int, stop: int, rows: Any, pairs: Any, sums: Any) -> None:
+def fill_pairs(packed_bins: Any, by_row: Any, first: int, stop: int, rows: Any, pairs: Any, sums: Any) -> None:
     """Histograms of the groups ``first`` … ``stop − 1`` of eight features; ``sums`` has shape (groups, 8, 256, 2).
 
-    ``by_row`` are the words row by row, for ``rows`` far between.
+    ``by_row`` are the packed bins row by row, for ``rows`` far between.
     """
     for group in range(first, stop):
         for k in range(GROUP):
@@ -194,7 +192,7 @@ def fill_pairs(words: Any, by_row: Any, first: int, stop: int, rows: Any, pairs:
                     block[group - first, k] = row[group]
         for group in range(first, stop):
             _add(
-                block[group - first] if far else words[group],
+                block[group - first] if far else packed_bins[group],
                 places[:n] if far else rows,
                 pairs[start : start + n],
                 sums[group],
@@ -202,9 +200,9 @@ def fill_pairs(words: Any, by_row: Any, first: int, stop: int, rows: Any, pairs:
 
 
 @njit(**INNER)
-def _add(words: Any, places: Any, pairs: Any, sums: Any) -> None:
+def _add(packed_bins: Any, places: Any, pairs: Any, sums: Any) -> None:
     for k in range(places.size):
-        _add_pair(sums, words[places[k]], pairs, np.uint64(k))
+        _add_pair(sums, packed_bins[places[k]], pairs, np.uint64(k))
 
 
 @intrinsic
@@ -233,7 +231,7 @@ def _add_pair(typing: Any, sums: Any, word: Any, pairs: Any, row: Any) -> Any:
     return types.void(sums, word, pairs, row), generate
 
 
-class Layout:
+class BinLayout:
     """Where the bins that features have are, one after the other: those of a feature, then that of missing values.
 
     `n_bins`: bins of every feature. `starts`: where the bins of every feature begin; one more, where the last ones end.
@@ -269,11 +267,10 @@ def _add_apart(sums: Any, places: Any, gradients: Any, hessians: Any, rows: Any)
         rows[at] += np.int32(sums[places[at], 1] & _COUNT)
 
 
-# The rows of one part while a tree is grown: which of them are in which node, and the sums of the nodes asked for.
+# The rows of one partition while a tree is grown: which are in which node, and the sums of the nodes asked for.
 #
-# Nodes have the numbers that the driver gives them. Every request names all divisions of the tree so far, so a part
-# that
-# was loaded anew catches up with the others.
+# Nodes have the numbers that the driver gives them. Every request names all divisions of the tree so far, so a
+# partition that was loaded anew catches up with the others.
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,21 +293,24 @@ class Cuts:
         return cls(np.array(nodes, np.int32), np.array(lefts, np.int32), np.array(features, np.int32), packed)
 
 
-class Part:
+class NodeRows:
     """Rows, by node.
 
-    `words` (shape (groups, rows)): the bins of the rows. `layout`: where the bins are. `team`: threads; sums do not
-    depend on them. `keys`: what rows are drawn by; empty where none are. `folder`: where to keep large arrays on disk.
+    `packed_bins` (shape (groups, rows)): the bins of the rows. `layout`: where the bins are. `team`: threads; sums do
+    not depend on them. `keys`: what rows are drawn by; empty where none are. `folder`: where to keep large arrays on
+    disk.
     """
 
     travels = False
 
-    def __init__(self, words: Array, layout: Layout, team: Team, keys: Array, folder: Path | None = None) -> None:
-        self._words, self._layout, self._team, self._keys = words, layout, team, keys
-        n_groups, n = words.shape
+    def __init__(
+        self, packed_bins: Array, layout: BinLayout, team: Team, keys: Array, folder: Path | None = None
+    ) -> None:
+        self._packed_bins, self._layout, self._team, self._keys = packed_bins, layout, team, keys
+        n_groups, n = packed_bins.shape
         self._by_row = scratch((n, n_groups), np.uint64, folder)
         shares = [(slice(*share),) for share in parts_of(n, team.threads)]
-        team.each(lambda rows: turn(words[:, rows], self._by_row[rows]), shares)
+        team.each(lambda rows: transpose(packed_bins[:, rows], self._by_row[rows]), shares)
         self._sums = np.empty((n_groups, GROUP, 256, 2), np.int64)
         self._taken, self._other = np.empty((n, 2), np.int64), np.empty(n, np.uint32)
         self._pairs = self._taken[:0]
@@ -318,31 +318,28 @@ class Part:
         self._ranges = {0: (0, 0)}
 
     def begin(self, rows: Array, gradients: Array, hessians: Array, units: Units) -> None:
-        """Put all rows of a tree into its root."""
         self.begin_with(pack_pairs(gradients, hessians, units, self._team))
         self.place(rows)
 
     def begin_with(self, pairs: Array) -> None:
-        """Take the pairs of all rows."""
         self._pairs = pairs
 
     def place(self, rows: Array, root: int = 0) -> None:
-        """Put rows into a root."""
         self.rows, self._ranges = rows, {root: (0, len(rows))}
 
-    def bring(self, nodes: Array) -> tuple[Array, Array, Array, Array]:
+    def gather_rows(self, nodes: Array) -> tuple[Array, Array, Array, Array]:
         """How many rows some nodes have, and the bins, pairs and keys of these rows, node after node."""
         each = [self.of(node) for node in nodes.tolist()]
         rows = np.concatenate(each)
         sizes = np.array([len(rows_of_node) for rows_of_node in each], np.int64)
         keys = self._keys[rows] if len(self._keys) else self._keys
-        return sizes, self._words[:, rows], self._pairs[rows], keys
+        return sizes, self._packed_bins[:, rows], self._pairs[rows], keys
 
     @classmethod
     def gathered(
-        cls, nodes: Array, parts: Sequence[tuple[Array, Array, Array, Array]], layout: Layout, team: Team
-    ) -> list[Part]:
-        """Some nodes as partitions of their own, from what `bring` gave for them in every partition.
+        cls, nodes: Array, parts: Sequence[tuple[Array, Array, Array, Array]], layout: BinLayout, team: Team
+    ) -> list[NodeRows]:
+        """Some nodes as partitions of their own, from what `gather_rows` gave for them in every partition.
 
         What is below these nodes needs no further trips.
         """
@@ -353,11 +350,11 @@ class Part:
                 slice(int(stop[at] - part[0][at]), int(stop[at])) for stop, part in zip(stops, parts, strict=True)
             ]
             each = [
-                (words[:, some], pairs[some], keys[some])
-                for (_, words, pairs, keys), some in zip(parts, ranges, strict=True)
+                (packed_bins[:, some], pairs[some], keys[some])
+                for (_, packed_bins, pairs, keys), some in zip(parts, ranges, strict=True)
             ]
-            words, pairs, keys = zip(*each, strict=True)
-            partitions.append(cls(np.concatenate(words, axis=1), layout, team, np.concatenate(keys)))
+            packed_bins, pairs, keys = zip(*each, strict=True)
+            partitions.append(cls(np.concatenate(packed_bins, axis=1), layout, team, np.concatenate(keys)))
             partitions[-1].begin_with(np.concatenate(pairs))
             partitions[-1].place(np.arange(len(partitions[-1]._pairs), dtype=np.uint32), node)
         return partitions
@@ -372,7 +369,7 @@ class Part:
                 continue
             start, stop = self._ranges[node]
             rows, other = self.rows[start:stop], self._other[: stop - start]
-            middle = start + divide_rows(self._words, feature, table, rows, other, self._team)
+            middle = start + divide_rows(self._packed_bins, feature, table, rows, other, self._team)
             self._ranges[left], self._ranges[left + 1] = (start, middle), (middle, stop)
 
     def of(self, node: int) -> Array:
@@ -381,7 +378,6 @@ class Part:
         return self.rows[start:stop]
 
     def add(self, leaves: Array, values: Array, scores: Array) -> None:
-        """Add a value to the scores of the rows of each of some nodes."""
         add_values(
             [(self.of(leaf), value) for leaf, value in zip(leaves, values.tolist(), strict=True)], scores, self._team
         )
@@ -412,14 +408,13 @@ class Part:
         return *bins, totals
 
     def _fill(self, rows: Array, pairs: Array) -> None:
-        n_groups = len(self._words)
+        n_groups = len(self._packed_bins)
         shares = parts_of(n_groups, min(self._team.threads, max(n_groups, 1)))
-        given = (self._words, self._by_row)
+        given = (self._packed_bins, self._by_row)
         self._team.each(lambda first, stop: fill_pairs(*given, first, stop, rows, pairs, self._sums), shares)
 
 
 def add_values(leaves: Sequence[tuple[Array, float]], scores: Array, team: Team) -> None:
-    """Add a value to the scores of some rows, for each of some leaves."""
     team.each(lambda rows, value: _add_value(rows, value, scores), leaves)
 
 
@@ -431,11 +426,13 @@ def _add_value(rows: Any, value: float, scores: Any) -> None:
 
 Sums = tuple[Array, Array, Array]  # of all bins: gradients, hessians, rows
 Look = Callable[[Cuts, Array, Array], Sequence[Array]]  # cuts, nodes, salts -> sums of nodes, by bin and in all
-Bring = Callable[[Cuts, Array], Sequence[tuple[Array, Array, Array, Array]]]  # cuts, nodes -> their rows, by partition
+GatherRows = Callable[
+    [Cuts, Array], Sequence[tuple[Array, Array, Array, Array]]
+]  # cuts, nodes -> their rows, by partition
 _MOST_UNITS = (1 << 31) - 1  # of hessian, where it counts rows
 _BIN, _PAIR, _KEY = 20, 16, 8  # bytes
 _GRADIENT_CUT, _HESSIAN_CUT = GRADIENT_ROOM - 30, HESSIAN_ROOM - 31
-_NO_WORDS, _NO_ROWS = np.zeros((0, 0), np.uint64), np.zeros(0, np.uint32)
+_NO_BINS, _NO_ROWS = np.zeros((0, 0), np.uint64), np.zeros(0, np.uint32)
 
 
 class PartitionHistograms:
@@ -448,7 +445,7 @@ class PartitionHistograms:
     """
 
     counts_at_once = False
-    largest = 1 << HESSIAN_BITS  # no hessian shows that a part has enough rows: all of them are counted
+    largest = 1 << HESSIAN_BITS  # no hessian shows that a child has enough rows: all of them are counted
 
     def __init__(
         self,
@@ -465,7 +462,7 @@ class PartitionHistograms:
         d, self._samples = len(ends), samples
         self.ends, self.varies, self.categorical, self.ahead = ends, varies, categorical, ahead
         self.per_row = max(1, _MOST_UNITS // max(n_rows, 1)) if counts_rows else 0
-        self.layout = Layout(np.array([len(of_feature) + 1 for of_feature in ends], np.int64))
+        self.layout = BinLayout(np.array([len(of_feature) + 1 for of_feature in ends], np.int64))
         self.few = _BIN * int(self.layout.starts[-1]) // (8 * -(-d // GROUP) + _PAIR + (_KEY if samples else 0))
         self.team = Team(threads)
         shape = (-(-d // GROUP), GROUP, 256)
@@ -474,12 +471,11 @@ class PartitionHistograms:
         self._divided: list[tuple[int, int, int, Array]] = []
 
     def close(self) -> None:
-        """Shut down the threads."""
         self.team.close()
 
-    def begin(self, root: Sequence[Array], look: Look, bring: Bring, units: Units) -> None:
-        """Take the sums of the root of the next tree; ``look`` gets those of other nodes, ``bring`` rows."""
-        self._root, self._look, self._bring = root, look, bring
+    def begin(self, root: Sequence[Array], look: Look, gather_rows: GatherRows, units: Units) -> None:
+        """Take the sums of the root of the next tree; ``look`` gets those of other nodes, ``gather_rows`` rows."""
+        self._root, self._look, self._gather_rows = root, look, gather_rows
         hessian_unit = 1.0 / self.per_row if self.per_row else 2.0 ** (units.hessian + _HESSIAN_CUT)
         self.gain_unit = 2.0 ** (2 * (units.gradient + _GRADIENT_CUT)) / hessian_unit
         totals = root[3][0]
@@ -494,7 +490,6 @@ class PartitionHistograms:
         return Cuts.of(list(numbers), list(lefts), list(features), list(tables))
 
     def plant(self, root: Node) -> None:
-        """Give all rows of the tree to its root."""
         gradients, hessians, counts, totals = self._root
         self._know(root, totals[0])
         root.sums = (gradients[0], hessians[0], counts[0])
@@ -506,8 +501,8 @@ class PartitionHistograms:
         nodes = [node for node in nodes if node.rows is None]
         if nodes:
             numbers = np.array([node.number for node in nodes], np.int32)
-            parts = self._bring(self.cuts(), numbers)
-            for node, rows in zip(nodes, Part.gathered(numbers, parts, self.layout, self.team), strict=True):
+            parts = self._gather_rows(self.cuts(), numbers)
+            for node, rows in zip(nodes, NodeRows.gathered(numbers, parts, self.layout, self.team), strict=True):
                 node.rows = rows
 
     def divide(self, node: Node, left: Node, right: Node) -> None:
@@ -539,7 +534,6 @@ class PartitionHistograms:
             self._find(node, growth)
 
     def release(self, node: Node) -> None:
-        """Forget the sums of a node."""
         node.sums = None
 
     def _know(self, node: Node, totals: Array) -> None:
@@ -565,19 +559,19 @@ class PartitionHistograms:
         if node.n_rows < 2 * growth.min_rows:
             node.sums = None
             return
-        starts, whole = self.layout.starts, packed_total(node.totals, self.per_row)
+        starts, packed = self.layout.starts, packed_total(node.totals, self.per_row)
         if self._samples:
-            whole = packed_total([kind[starts[0] : starts[1]].sum() for kind in node.sums], self.per_row)
-        node.total = whole[0]
+            packed = packed_total([kind[starts[0] : starts[1]].sum() for kind in node.sums], self.per_row)
+        node.total = packed[0]
         side = growth.searched(node)
-        known = (node.sums, starts, whole, self.per_row, self._packed, self._counts)
+        searched = (node.sums, starts, packed, self.per_row, self._packed, self._counts)
 
         def find(first: int, stop: int) -> None:
-            _search(*known, first, stop, *growth.kinds, growth.limits, *side)
+            _search(*searched, first, stop, *growth.kinds, growth.limits, *side)
 
         n_groups = len(self._packed)
         self.team.each(find, parts_of(n_groups, min(self.team.threads, n_groups)))
-        growth.choose(node, self._packed, side, _NO_WORDS, _NO_ROWS, self._counts)
+        growth.choose(node, self._packed, side, _NO_BINS, _NO_ROWS, self._counts)
 
 
 def _less(sums: Sums, other: Sums) -> Sums:
@@ -600,8 +594,8 @@ def packed_total(totals: Any, per_row: int) -> tuple[int, int, int]:
     (-6, 4)
     """
     gradient, hessian, rows = (int(total) for total in totals[:3])
-    whole = rows * per_row if per_row else int(_cut(hessian, hessian, _HESSIAN_CUT))
-    return (int(_cut(gradient, gradient, _GRADIENT_CUT)) << HESSIAN_BITS) + whole, gradient, hessian
+    packed_hessian = rows * per_row if per_row else int(_cut(hessian, hessian, _HESSIAN_CUT))
+    return (int(_cut(gradient, gradient, _GRADIENT_CUT)) << HESSIAN_BITS) + packed_hessian, gradient, hessian
 
 
 @njit(cache=True, nogil=True)

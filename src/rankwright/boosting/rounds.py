@@ -1,7 +1,8 @@
 """Gradient boosting: rounds of fitting a tree (or one feature) to gradients, with the best round kept.
 
-The solver knows neither features nor labels: an objective turns scores into gradients and second derivatives, a learner
-turns these into a change of the scores.
+The solver knows neither features nor labels: an objective turns scores into gradients and hessians (second
+derivatives, without their sign), a learner turns these into a change of the scores. Gradients are those of a utility
+that is maximised, so the negative ones of the cost: scores and leaves go the way that they point.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from rankwright.rankers.parameters import (
     NONE,
     callback_parameter,
     choosing_parameter,
+    integer,
     parameter,
     threads_parameter,
-    whole,
 )
 
 
@@ -41,7 +42,7 @@ class Learner(Protocol):
 
 
 @dataclass(frozen=True)
-class Round:
+class BoostingRound:
     """One row of the path.
 
     `round`: from 1. `value`: the measure on validation data; NaN if there is none. `seconds`: wall time since the
@@ -58,7 +59,7 @@ class Boosted:
     """The result: rounds to keep, path, and whether Ctrl-C ended training."""
 
     n_rounds: int
-    path: tuple[Round, ...]
+    path: tuple[BoostingRound, ...]
     interrupted: bool = False
 
 
@@ -77,7 +78,6 @@ class Boosting:
     valid_scores: Array | None = None
 
     def step(self) -> None:
-        """One more round."""
         gradients, weights = self.objective.evaluate(self.scores)
         self.learner.fit(gradients, weights, self.scores)
         if self.valid_scores is not None:
@@ -93,7 +93,7 @@ def boost(
     valid: Callable[[Array], float] | None = None,
     valid_scores: Array | None = None,
     patience: int | None = None,
-    callback: Callable[[Round], Any] | None = None,
+    callback: Callable[[BoostingRound], Any] | None = None,
 ) -> Boosted:
     """Boost from ``scores``, which change in place.
 
@@ -103,7 +103,7 @@ def boost(
     rounds without a higher value. `callback`: called after every round; True stops.
     """
     began = time.perf_counter()
-    path: list[Round] = []
+    path: list[BoostingRound] = []
     best, best_value = n_rounds, -np.inf
     if valid is not None:
         assert valid_scores is not None
@@ -115,7 +115,7 @@ def boost(
         for number in range(1, n_rounds + 1):
             boosting.step()
             value = float("nan") if valid is None or valid_scores is None else valid(valid_scores)
-            path.append(Round(number, value, time.perf_counter() - began))
+            path.append(BoostingRound(number, value, time.perf_counter() - began))
             if value > best_value:
                 best, best_value = number, value
             stop = callback(path[-1]) if callback is not None else False
@@ -144,7 +144,6 @@ class Run:
     score: Callable[[Array], Array] = np.asarray
 
     def close(self) -> None:
-        """Shut down the thread pools."""
         for pool in self.pools:
             pool.close()
 
@@ -155,10 +154,10 @@ class BoostedRanker(CrossValidated):
 
     _unit: ClassVar[str]  # of what is kept, and the parameter that says how many: n_trees, n_rounds
 
-    patience: int | None = parameter(50, whole(1), NONE)
+    patience: int | None = parameter(50, integer(1), NONE)
     eval_measure: str | Measure | None = choosing_parameter()
     n_jobs: int | None = threads_parameter()
-    callback: Callable[[Round], Any] | None = callback_parameter()
+    callback: Callable[[BoostingRound], Any] | None = callback_parameter()
 
     def _run(self, task: Task) -> Run:
         raise NotImplementedError
@@ -203,15 +202,15 @@ class BoostedRanker(CrossValidated):
         return Still(self.model_, task.valid)
 
     def _after_round(self, setting: Any, value: float, seconds: float) -> Any:
-        return None if self.callback is None else self.callback(Round(setting, value, seconds))
+        return None if self.callback is None else self.callback(BoostingRound(setting, value, seconds))
 
     def _outcome(self, boosted: Boosted, notices: Sequence[Notice] = ()) -> Outcome:
         kept, self.path_ = boosted.n_rounds, boosted.path
         setattr(self, f"n_{self._unit}_", kept)
         if boosted.interrupted:
             run = len(self.path_)
-            what = f"training was interrupted; the model has the best {kept} of {run} rounds"
-            notices = (*notices, Notice(Kind.INTERRUPTED, what, {"kept": kept, "run": run}))
+            message = f"training was interrupted; the model has the best {kept} of {run} rounds"
+            notices = (*notices, Notice(Kind.INTERRUPTED, message, {"kept": kept, "run": run}))
         return Outcome(
             notices=tuple(notices), rounds=Rounds(self._unit, kept, tuple(float(row.value) for row in self.path_))
         )
@@ -231,7 +230,7 @@ def lambda_gradients(
     """The lambda gradients of a measure; of ``data`` only ``labels`` and ``indptr`` are used.
 
     With ``winning``, the factors of documents, labels are clicks. With the device ``"cuda"``, scores and gradients are
-    on the card.
+    on the GPU.
     """
     from rankwright.boosting.lambdas import ClickLambdas, Lambdas
 
@@ -269,10 +268,8 @@ class _BoostedSteps:
         return self._run.score(boosting.valid_scores)
 
     def model(self, number: int) -> Any:
-        """The model of the first rounds."""
         self._run.keep(Boosted(self._first + number, ()))
         return self._ranker.model_
 
     def close(self) -> None:
-        """Shut down the thread pools."""
         self._run.close()

@@ -15,11 +15,11 @@ from rankwright.data.categories import NO_CATEGORY, category_numbers, checked_ca
 from rankwright.data.dataset import pick_columns, widen
 from rankwright.errors import InputError
 from rankwright.models.base import Attribution, Model, as_table
-from rankwright.models.saving import Arrays, Kind, Read, bounded_numbers, names_from, names_of, whole_number
+from rankwright.models.saving import Arrays, ModelKind, Read, bounded_numbers, names_from, names_of, whole_number
 
 __all__ = ["GradeModel", "TreeModel"]
 
-# Categorical features of trees: the categories that a model knows, numbered from 0, and values turned into these.
+# Categorical features of trees: the categories that a model knows, numbered from 0, and the numbers of values.
 
 
 MOST_CATEGORIES = 255
@@ -42,8 +42,8 @@ class Coding:
             values, numbers = category_numbers(given, f"the feature {names[j]!r}")
             order = np.argsort(numbers)
             if len(values) > MOST_CATEGORIES or len(set(numbers.tolist())) < len(values):
-                what = f"the feature {names[j]!r} has {len(values)} categories"
-                raise InputError(f"{what}; expected up to {MOST_CATEGORIES}, all different")
+                problem = f"the feature {names[j]!r} has {len(values)} categories"
+                raise InputError(f"{problem}; expected up to {MOST_CATEGORIES}, all different")
             self.categories[j] = values
             self._tables[j] = (numbers[order], order, bool(values) and isinstance(values[0], str))
 
@@ -67,8 +67,8 @@ class Coding:
         if len(self.categories[j]) and wrong.any():
             row = int(np.argmax(wrong))
             held = f"the number {values[row]:g}" if texts else "text"
-            what = f"the feature {self._names[j]!r} is {held} in row {row} (from 0)"
-            raise InputError(f"{what}; the model was trained on {'text' if texts else 'numbers'} there")
+            problem = f"the feature {self._names[j]!r} is {held} in row {row} (from 0)"
+            raise InputError(f"{problem}; the model was trained on {'text' if texts else 'numbers'} there")
 
 
 def counted(numbers: Array) -> tuple[Array, Array]:
@@ -151,10 +151,10 @@ class _OnTrees(Model):
 
     def uses(self) -> Array:
         """Whether trees split on each feature."""
-        found = np.zeros(self.n_inputs, bool)
+        used = np.zeros(self.n_inputs, bool)
         for forest in self._forests():
-            found[forest.feature[forest.feature >= 0]] = True
-        return found
+            used[forest.feature[forest.feature >= 0]] = True
+        return used
 
     def importance(self) -> Array:
         """Reduction of the squared error by the splits of each feature, normalised to sum to 1."""
@@ -202,7 +202,7 @@ class TreeModel(_OnTrees):
         return TreeModel(*both, Forest.join(forests), categories=other.categories) if forests else None
 
     def _attribution(self) -> Attribution:
-        from rankwright.boosting.shapley import shapley_of  # here because it loads numba
+        from rankwright.boosting.predict import shapley_of  # here because it loads numba
 
         return shapley_of(self.forest)
 
@@ -249,8 +249,8 @@ class GradeModel(_OnTrees):
         scores = np.zeros(as_table(X).shape[0])
         for start, part in self._blocks(X, feature_names):
             sums = np.tile(self.starts, (len(part), 1)).T.copy()
-            for forest, one in zip(self.forests, sums, strict=True):
-                add_scores(forest, part, one)
+            for forest, row_of_sums in zip(self.forests, sums, strict=True):
+                add_scores(forest, part, row_of_sums)
             scores[start : start + len(part)] = expected_grade(sums, self.grades, self.link)
         return scores
 
@@ -262,28 +262,30 @@ class GradeModel(_OnTrees):
 
         Its effect on the expected grade is the mean slope on the line from the reference's sums to those of the row.
         """
-        from rankwright.boosting.predict import add_scores  # here because they load numba
-        from rankwright.boosting.shapley import shapley_of
+        from rankwright.boosting.predict import (
+            add_scores,  # here because they load numba
+            shapley_of,
+        )
 
         explained = [shapley_of(forest) for forest in self.forests]
 
         def sums_of(rows: Array) -> Array:
             sums = np.tile(self.starts, (len(rows), 1)).T.copy()
-            for forest, one in zip(self.forests, sums, strict=True):
-                add_scores(forest, rows, one)
+            for forest, row_of_sums in zip(self.forests, sums, strict=True):
+                add_scores(forest, rows, row_of_sums)
             return sums
 
         def values(rows: Array, references: Array) -> Array:
             total, above, below = np.zeros(rows.shape), sums_of(rows), sums_of(references)
             for at in range(len(references)):
                 start = np.broadcast_to(below[:, at, np.newaxis], above.shape)
-                slopes, found = _mean_slopes(above, start, self.grades, self.link), np.zeros(rows.shape)
+                slopes, contributions = _mean_slopes(above, start, self.grades, self.link), np.zeros(rows.shape)
                 for slope, forest_values in zip(slopes, explained, strict=True):
-                    found += slope[:, np.newaxis] * forest_values(rows, references[at : at + 1])
+                    contributions += slope[:, np.newaxis] * forest_values(rows, references[at : at + 1])
                 ends = [expected_grade(sums, self.grades, self.link) for sums in (above, start)]
-                rest = ends[0] - ends[1] - found.sum(axis=1)  # the error of the mean over points
-                sizes = np.abs(found).sum(axis=1)
-                total += found + (rest / np.where(sizes > 0, sizes, 1.0))[:, np.newaxis] * np.abs(found)
+                rest = ends[0] - ends[1] - contributions.sum(axis=1)  # the error of the mean over points
+                sizes = np.abs(contributions).sum(axis=1)
+                total += contributions + (rest / np.where(sizes > 0, sizes, 1.0))[:, np.newaxis] * np.abs(contributions)
             return total / len(references)
 
         return values
@@ -331,8 +333,8 @@ def _forest_from(read: Read, prefix: str, n_features: int, categories: dict[int,
     n = len(parts["feature"])
     for name, dtype in (_FOREST | _SUBSETS if categories else _FOREST).items():
         checked = name in ("value", "gain", "count")
-        own = (None,) if name == "roots" else (None, SET_WORDS) if name == "sets" else (n,)
-        parts[name] = bounded_numbers(read, prefix + name, own) if checked else read(prefix + name, dtype, own)
+        shape = (None,) if name == "roots" else (None, SET_WORDS) if name == "sets" else (n,)
+        parts[name] = bounded_numbers(read, prefix + name, shape) if checked else read(prefix + name, dtype, shape)
     forest = Forest(**parts)
     forest.check(n_features, tuple(categories))
     return forest
@@ -344,31 +346,31 @@ def _trees_facts(model: TreeModel | GradeModel) -> dict[str, Any]:
 
 
 def _categories_from(facts: dict[str, Any], n_features: int) -> dict[int, tuple[Any, ...]]:
-    found = checked_categories(facts.get("categories", {}), n_features)
-    if "categories" in facts and not found:
+    categories = checked_categories(facts.get("categories", {}), n_features)
+    if "categories" in facts and not categories:
         raise InputError("its categories are empty; expected those of at least one feature")
-    return found
+    return categories
 
 
-def _trees_to_parts(model: TreeModel) -> tuple[dict[str, Any], Arrays]:
+def _encode_trees(model: TreeModel) -> tuple[dict[str, Any], Arrays]:
     return _trees_facts(model), _forest_to(model.forest, "", model)
 
 
-def _trees_from_parts(facts: dict[str, Any], read: Read) -> TreeModel:
+def _decode_trees(facts: dict[str, Any], read: Read) -> TreeModel:
     n_features = whole_number(facts, "n_features")
     categories = _categories_from(facts, n_features)
     forest = _forest_from(read, "", n_features, categories)
     return TreeModel(n_features, names_from(facts), forest, categories=categories)
 
 
-def _grades_to_parts(model: GradeModel) -> tuple[dict[str, Any], Arrays]:
+def _encode_grades(model: GradeModel) -> tuple[dict[str, Any], Arrays]:
     forests = [_forest_to(forest, f"{at}_", model) for at, forest in enumerate(model.forests)]
     arrays = {name: array for forest in forests for name, array in forest.items()}
     facts = {**_trees_facts(model), "link": model.link, "forests": len(model.forests)}
     return facts, {**arrays, "grades": model.grades, "starts": model.starts}
 
 
-def _grades_from_parts(facts: dict[str, Any], read: Read) -> GradeModel:
+def _decode_grades(facts: dict[str, Any], read: Read) -> GradeModel:
     n_features = whole_number(facts, "n_features")
     categories = _categories_from(facts, n_features)
     grades, starts = (bounded_numbers(read, name, (None,)) for name in ("grades", "starts"))
@@ -383,5 +385,5 @@ def _trees_version(model: TreeModel | GradeModel) -> int:
     return 2 if model.categories else 1
 
 
-TREES = Kind(TreeModel, _trees_to_parts, _trees_from_parts, _trees_version)
-GRADES = Kind(GradeModel, _grades_to_parts, _grades_from_parts, _trees_version)
+TREES = ModelKind(TreeModel, _encode_trees, _decode_trees, _trees_version)
+GRADES = ModelKind(GradeModel, _encode_grades, _decode_grades, _trees_version)

@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rankwright.adaptation.ways import IN_DOMAIN, METHODS
-from rankwright.cli.ahead import told_of_compiling
-from rankwright.cli.cleaning import clean_data, cleaner_alone
-from rankwright.cli.files import check_target, read_features
+from rankwright.cli.files import check_target, clean_data, cleaner_alone, read_features
 from rankwright.cli.options import (
     FILE,
     MISSING_AS_ZERO,
-    Whole,
+    Integer,
     assigned,
     clean_options,
     columns_option,
+    integers,
     json_option,
     missing_option,
     numbers,
@@ -29,8 +28,8 @@ from rankwright.cli.options import (
     relevant_option,
     seed_option,
     threads_option,
-    whole_numbers,
 )
+from rankwright.cli.precompile import noting_compilation
 from rankwright.cli.printing import progress
 from rankwright.errors import InputError
 from rankwright.training.methods import LISTED, parse_method
@@ -61,7 +60,7 @@ _TREES_HELP = "Most trees, or rounds of LambdaBoost; how many are kept is chosen
 @click.argument("backgrounds", metavar="MODEL...", type=FILE, nargs=-1, required=True)
 @click.argument("features", metavar="FEATURES", type=FILE)
 @click.option("--valid", type=FILE, metavar="FILE", help=_VALID_HELP)
-@click.option("--cv", type=Whole(2), metavar="K", help="Without --valid: folds of queries.  [default: 5]")
+@click.option("--cv", type=Integer(2), metavar="K", help="Without --valid: folds of queries.  [default: 5]")
 @click.option(
     "--background-data",
     type=FILE,
@@ -104,11 +103,11 @@ _TREES_HELP = "Most trees, or rounds of LambdaBoost; how many are kept is chosen
     help="A query harmed: a drop of more than this.",
 )
 @click.option("--curve", metavar="10,20,50", help="Learning curve on --test, by number of in-domain queries.")
-@click.option("--repeats", type=Whole(1), default=5, show_default=True, help="Samples of each size.")
+@click.option("--repeats", type=Integer(1), default=5, show_default=True, help="Samples of each size.")
 @click.option("--plot", type=FILE, metavar="FILE", help="Draw the learning curve (.png or .svg).")
-@click.option("--leaves", default="10", show_default=True, metavar="2,4,10", callback=whole_numbers, help=_LEAVES_HELP)
+@click.option("--leaves", default="10", show_default=True, metavar="2,4,10", callback=integers, help=_LEAVES_HELP)
 @click.option("--rate", metavar="0.1,0.5", callback=numbers, help=_RATE_HELP)
-@click.option("--trees", type=Whole(1), metavar="NUMBER", help=_TREES_HELP)
+@click.option("--trees", type=Integer(1), metavar="NUMBER", help=_TREES_HELP)
 @columns_option
 @clean_options
 @relevant_option
@@ -169,22 +168,22 @@ def command(
     saved = _load(backgrounds)
     data = _read(inputs, saved, missing_as_zero, read)
     neighbours = [data[name] for name in rich]
-    with told_of_compiling(), progress("adapting") as update:
+    with noting_compilation(), progress("adapting") as update:
         given = (saved, data["train"], data.get("valid"))
-        found = adapt(*given, background_data=neighbours, method=method, progress=update, **shared)
+        adapted = adapt(*given, background_data=neighbours, method=method, progress=update, **shared)
     tests: dict[str, Any] = {name: data[name] for name in ("closed", "open") if name in data}
-    report = robustness(found, tests, harm_from=harm) if tests else None
+    report = robustness(adapted, tests, harm_from=harm) if tests else None
     if report is not None and sizes:
         with progress("learning curve") as update:
             points = learning_curve(*given, data["closed"], sizes=sizes, repeats=repeats, progress=update, **shared)
         report = dataclasses.replace(report, curve=points)
         if plot is not None:
             write_curve(points, report.measure, plot)
-    found.save(target)
+    adapted.save(target)
     if as_json:
-        click.echo(json.dumps(_facts(found, report, target), ensure_ascii=False))
+        click.echo(json.dumps(_facts(adapted, report, target), ensure_ascii=False))
         return
-    _show(found, valid or features)
+    _show(adapted, valid or features)
     if report is not None:
         click.echo("\n" + report.text().rstrip())
     for path in (target, plot):
@@ -198,12 +197,12 @@ def _shared(settings: Sequence[str], measure: str, seed: int, threads: int, **ot
 
     in_domain = others["in_domain"]
     parameters = parse_method(in_domain).parameters()
-    known = [name for name, one in parameters.items() if name not in _NOT_SET and not one.instead]
-    found = assigned(settings, known)
-    if isinstance(found.get("losses"), str):
-        found["losses"] = [loss.strip() for loss in found["losses"].split(",")]
+    settable = [name for name, one in parameters.items() if name not in _NOT_SET and not one.instead]
+    assignments = assigned(settings, settable)
+    if isinstance(assignments.get("losses"), str):
+        assignments["losses"] = [loss.strip() for loss in assignments["losses"].split(",")]
     further = {"measure": parse_measure(measure), "random_state": seed, "n_jobs": threads}
-    return {**others, **further, "in_domain_settings": found}
+    return {**others, **further, "in_domain_settings": assignments}
 
 
 def _folds(cv: int | None, valid: Path | None) -> dict[str, Any]:
@@ -242,16 +241,18 @@ def _read(
             read = prepared(name, path)
             data[name] = _fitting(read, name, data.get("train", read), saved, path, missing_as_zero)
     tests = {name: words for name, words in _TESTS.items() if name in data}
-    known: dict[str, list[Fingerprints]] = {}
+    fingerprints: dict[str, list[Fingerprints]] = {}
     for name, one in data.items() if tests else ():
-        known.setdefault(name.partition(" ")[0], []).append(Fingerprints.of(one))
+        fingerprints.setdefault(name.partition(" ")[0], []).append(Fingerprints.of(one))
     for name, words in tests.items():
         for other, whose in _OTHERS.items():
-            found = (
-                known[name][0].shared_with(Fingerprints.join(known[other]), words, whose) if other in known else None
+            shared = (
+                fingerprints[name][0].shared_with(Fingerprints.join(fingerprints[other]), words, whose)
+                if other in fingerprints
+                else None
             )
-            if found is not None:
-                click.echo(f"warning: {found.text}", err=True)
+            if shared is not None:
+                click.echo(f"warning: {shared.text}", err=True)
     return data
 
 
@@ -314,27 +315,27 @@ def _sizes(curve: str | None, plot: Path | None, closed: Path | None) -> list[in
     return sizes
 
 
-def _show(found: Adapted, judged: Path) -> None:
+def _show(adapted: Adapted, judged: Path) -> None:
     from rankwright.evaluation.render import TextTable, draw
 
-    measure = str(found.chosen.evaluation.measures[0])
+    measure = str(adapted.chosen.evaluation.measures[0])
     rows = []
-    for one in found.candidates:
-        mark = "→" if one is found.chosen else " "
+    for one in adapted.candidates:
+        mark = "→" if one is adapted.chosen else " "
         cells = ["", "", ""]
         if one.name != "background":
-            apart, (low, high), p = found.differences(one.name)
+            apart, (low, high), p = adapted.differences(one.name)
             cells = [f"{apart:+.4f}", f"[{low:+.4f}, {high:+.4f}]", f"{p:.3f}"]
         rows.append((f"{mark} {one.name}", f"{one.value:.4f}", *cells, f"{one.seconds:.1f} s"))
-    several = any(one.name.startswith("background (") for one in found.candidates)
+    several = any(one.name.startswith("background (") for one in adapted.candidates)
     start = "the interpolated backgrounds" if several else "the background ranker"
-    where = judged.name if found.folds is None else f"{judged.name}, {found.folds.words}"
-    notes = [f"on {where}: {len(found.chosen.evaluation.query_ids):,} queries; differences from {start}"]
-    notes += [_tuned(one, measure, where) for one in found.candidates if one.tried]
-    notes += [f"{name} could not be used: {why}" for name, why in found.failures.items()]
-    notes.append(f"chosen: {found.reason}")
-    if "weights" in found.chosen.details:
-        weights = [f"{weight:.3g} {name}" for name, weight in found.chosen.details["weights"].items()]
+    where = judged.name if adapted.folds is None else f"{judged.name}, {adapted.folds.words}"
+    notes = [f"on {where}: {len(adapted.chosen.evaluation.query_ids):,} queries; differences from {start}"]
+    notes += [_tuned(one, measure, where) for one in adapted.candidates if one.tried]
+    notes += [f"{name} could not be used: {why}" for name, why in adapted.failures.items()]
+    notes.append(f"chosen: {adapted.reason}")
+    if "weights" in adapted.chosen.details:
+        weights = [f"{weight:.3g} {name}" for name, weight in adapted.chosen.details["weights"].items()]
         notes.append(f"weights of scaled scores: {' + '.join(weights).replace('+ -', '- ')}")
     header = ("method", measure, "diff", "95% interval", "p t-test", "time")
     click.echo(draw(TextTable(header, tuple(rows), tuple(notes))).rstrip())
@@ -348,19 +349,19 @@ def _tuned(one: Candidate, measure: str, where: str) -> str:
     return f"{one.name}: {', '.join(said)}, {many} ({one.value:.4f})"
 
 
-def _facts(found: Adapted, report: RobustnessReport | None, target: Path) -> dict[str, Any]:
+def _facts(adapted: Adapted, report: RobustnessReport | None, target: Path) -> dict[str, Any]:
     candidates = {
         one.name: {"value": one.value, "seconds": one.seconds, **one.facts}
         | ({"tried": [{**point, "value": value} for point, value in one.tried]} if one.tried else {})
-        for one in found.candidates
+        for one in adapted.candidates
     }
     return {
         "model": str(target),
-        "chosen": found.chosen.name,
-        "folds": None if found.folds is None else found.folds.n_folds,
-        "reason": found.reason,
+        "chosen": adapted.chosen.name,
+        "folds": None if adapted.folds is None else adapted.folds.n_folds,
+        "reason": adapted.reason,
         "candidates": candidates,
-        "failures": found.failures,
+        "failures": adapted.failures,
         "tests": None if report is None else [dataclasses.asdict(row) for row in report.rows],
         "curve": None if report is None else [dataclasses.asdict(point) for point in report.curve],
     }

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankwright.cli.files import check_target
-from rankwright.cli.options import FILE, Whole, output_option
+from rankwright.cli.files import check_targets, read_features
+from rankwright.cli.options import FILE, Integer, output_option
+from rankwright.cli.printing import reading
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
@@ -62,13 +63,13 @@ def _columns(_: click.Context, param: click.Parameter, text: str | None) -> dict
 )
 @click.option("--columns", callback=_columns, metavar="NAME=COLUMN,…", help=_COLUMNS_HELP)
 @click.option("--ubi-queries", type=FILE, metavar="FILE", help="ubi_queries as JSON lines, if LOG is ubi_events.")
-@click.option("--min-impressions", type=Whole(1), default=10, show_default=True, help="Fewest of a judged document.")
+@click.option("--min-impressions", type=Integer(1), default=10, show_default=True, help="Fewest of a judged document.")
 @click.option("--quantiles", callback=_parts, metavar="NUMBERS", help=_QUANTILES_HELP)
 @click.option("--thresholds", callback=_parts, metavar="NUMBERS", help="Cut the estimates at these values instead.")
 @click.option("--cautious", is_flag=True, help=_CAUTIOUS_HELP)
 @click.option("--propensities", "known", type=FILE, metavar="FILE", help=_KNOWN_HELP)
-@click.option("--max-clicks", type=Whole(1), default=50, show_default=True, help="Drop sessions with more.")
-@click.option("--max-impressions", type=Whole(1), default=2000, show_default=True, help="Drop sessions with more.")
+@click.option("--max-clicks", type=Integer(1), default=50, show_default=True, help="Drop sessions with more.")
+@click.option("--max-impressions", type=Integer(1), default=2000, show_default=True, help="Drop sessions with more.")
 @click.option("--max-share", type=click.FloatRange(0, 1), default=0.9, show_default=True, help=_SHARE_HELP)
 @click.option("--write-estimates", "estimates", type=FILE, metavar="FILE", help="Write all estimates as CSV.")
 @click.option("--write-propensities", "looks", type=FILE, metavar="FILE", help="Write those of positions as CSV.")
@@ -89,28 +90,26 @@ def command(log: Path, target: Path, **options: Any) -> None:
       rankwright clicks log.csv -o qrels.txt --features f.rank --write-pages pages.rank --write-propensities p.csv
       rankwright train pages.rank --method lambdamart --position position --pair pair --propensities p.csv -o m.rkw
     """
-    from rankwright.cli.printing import reading
     from rankwright.clicks.log import drop_sessions
     from rankwright.clicks.models import click_model
-    from rankwright.clicks.reading import read_clicks
+    from rankwright.clicks.reading import read_clicks, read_propensities
     from rankwright.io.trec import write_qrels
 
     targets = [target, *(options[name] for name in ("estimates", "looks", "pages", "numbered") if options[name])]
-    for number, path in enumerate(targets):
-        sources = (log, options["ubi_queries"], options["known"], options["features"])
-        check_target(path, sources, is_folder=path == options["pages"])
-        if path in targets[:number]:
-            raise InputError("is given twice; expected different files to write to", path)
+    sources = (log, options["ubi_queries"], options["known"], options["features"])
+    check_targets(targets, sources, options["pages"])
     _check_pages(options)
     if options["quantiles"] is not None and options["thresholds"] is not None:
         raise InputError("--quantiles and --thresholds are both given; expected one of them")
-    known = None if options["known"] is None else _propensities(options["known"])
+    propensities = None if options["known"] is None else read_propensities(options["known"])
     with reading(log) as progress:
-        found = read_clicks(log, columns=options["columns"], queries=options["ubi_queries"], progress=progress)
-    filtered = drop_sessions(found, **{name: options[name] for name in ("max_clicks", "max_impressions", "max_share")})
+        clicks = read_clicks(log, columns=options["columns"], queries=options["ubi_queries"], progress=progress)
+    filtered = drop_sessions(clicks, **{name: options[name] for name in ("max_clicks", "max_impressions", "max_share")})
     names = _names(filtered, options["numbered"])
     try:
-        result = click_model(filtered, options["model"], min_impressions=options["min_impressions"], propensities=known)
+        result = click_model(
+            filtered, options["model"], min_impressions=options["min_impressions"], propensities=propensities
+        )
     except InputError as error:
         raise error if error.path is not None else InputError(error.message, log) from None
     how = {name: options[name] for name in ("quantiles", "thresholds", "cautious")}
@@ -126,12 +125,12 @@ def command(log: Path, target: Path, **options: Any) -> None:
         result.write(options["estimates"], result.grades(**how))
     if options["looks"] is not None:
         result.propensities.write(options["looks"])
-    told = None if pages is None else _write_pages(pages, options["pages"])
+    summary = None if pages is None else _write_pages(pages, options["pages"])
     if options["numbered"] is not None:
         _write_queries(filtered, names, options["numbered"])
-    _tell(found, filtered, result, how, targets)
-    if told is not None:
-        click.echo(told, err=True)
+    _tell(clicks, filtered, result, how, targets)
+    if summary is not None:
+        click.echo(summary, err=True)
 
 
 def _names(log: ClickLog, numbered: Path | None) -> list[str]:
@@ -162,7 +161,6 @@ def _check_pages(options: dict[str, Any]) -> None:
 
 
 def _pages(path: Path, log: ClickLog, names: list[str], features: Path) -> ClickPages:
-    from rankwright.cli.files import read_features
     from rankwright.clicks.training import click_pages
 
     data = read_features(features, negative_as_zero=True)
@@ -173,7 +171,6 @@ def _pages(path: Path, log: ClickLog, names: list[str], features: Path) -> Click
 
 
 def _write_pages(pages: ClickPages, path: Path) -> str:
-    """Write the pages; what to say of them."""
     from rankwright.io.detect import write_data
 
     data, table = pages.data, pages.table
@@ -193,19 +190,13 @@ def _write_queries(log: ClickLog, names: list[str], path: Path) -> None:
             out.write(f"{name}\t{' '.join(query.split())}\n".encode("utf-8", "replace"))
 
 
-def _propensities(path: Path) -> Any:
-    from rankwright.clicks.reading import read_propensities
-
-    return read_propensities(path)
-
-
-def _tell(found: ClickLog, log: ClickLog, result: ClickEstimates, how: dict[str, Any], targets: list[Path]) -> None:
+def _tell(clicks: ClickLog, log: ClickLog, result: ClickEstimates, how: dict[str, Any], targets: list[Path]) -> None:
     import numpy as np
 
     for note in log.notes:
         click.echo(note, err=True)
     counts = f"{log.n_impressions:,} impressions, {log.n_clicks:,} clicks, {len(log.query_ids):,} queries"
-    click.echo(f"read {counts}, {found.n_pairs:,} pairs of a query and a document", err=True)
+    click.echo(f"read {counts}, {clicks.n_pairs:,} pairs of a query and a document", err=True)
     looks = result.propensities
     if result.model != "coec":
         said = ", ".join(f"{at} {value:.2f}" for at, value in zip(looks.position[:10], looks.value[:10], strict=True))

@@ -9,11 +9,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from rankwright.cli.cleaning import clean_data, cleaner_alone, filled
-from rankwright.cli.files import check_missing
+from rankwright.cli.files import (
+    check_missing,
+    clean_data,
+    cleaner_alone,
+    filled,
+    read_judgements,
+    show_doubt,
+    show_layout,
+)
 from rankwright.cli.options import (
     FILE,
-    Whole,
+    Integer,
     clean_options,
     columns_option,
     group_option,
@@ -21,8 +28,8 @@ from rankwright.cli.options import (
     output_option,
     relevant_option,
 )
-from rankwright.cli.parts import joined, partition
-from rankwright.cli.tables import read_judgements, tell_doubt, tell_layout
+from rankwright.cli.partitions import joined, partition
+from rankwright.cli.printing import reading
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
@@ -54,9 +61,9 @@ _FILL_HELP = "Put this number where a feature is missing; do the same to all dat
 @click.option(
     "--by-query",
     "n_partitions",
-    type=Whole(1),
+    type=Integer(1),
     metavar="N",
-    help="Write whole queries into N parts: OUTPUT is a folder that ends in .parts.",
+    help="Write whole queries into N partitions: OUTPUT is a folder that ends in .partitions.",
 )
 @click.option("--fill", type=float, metavar="NUMBER", help=_FILL_HELP)
 @columns_option
@@ -87,7 +94,7 @@ def command(
       .rank                           a folder that is mapped into memory and opens instantly
       .qrels                          the labels as TREC judgements (also with .gz)
       .run                            a TREC run, from a TREC run (also with .gz)
-      .parts                          with --by-query: parts with whole queries, from one or more INPUTs of any size
+      .partitions                     with --by-query: partitions of whole queries, of one or more INPUTs of any size
 
     With --fill, missing values are filled before anything else. With --scale and --clean, features are scaled first.
     Results on clean data are not comparable with results on all of it.
@@ -100,8 +107,8 @@ def command(
       rankwright convert shop.csv -o filled.rank --columns qid=search,label=stars,skip=name --fill 0
       rankwright convert train.txt.gz -o clean.txt --clean --clean-scaled
       rankwright convert rank.train -o train.rank --group rank.train.query
-      rankwright convert big/*.parquet --by-query 64 -o big.parts
-      rankwright convert big.parts -o big.rank
+      rankwright convert big/*.parquet --by-query 64 -o big.partitions
+      rankwright convert big.partitions -o big.rank
     """
     from rankwright.io.detect import FEATURE_FORMATS, detected
 
@@ -117,27 +124,27 @@ def command(
         click.echo(f"wrote {target}: {summary}", err=True)
         return
     if len(sources) > 1:
-        raise InputError(f"{len(sources)} inputs; expected one, or --by-query N for parts of all of them")
+        raise InputError(f"{len(sources)} inputs; expected one, or --by-query N for partitions of all of them")
     source = sources[0]
     given: dict[str, object] = {"--dtype": dtype, "--group": group, "--sparse or --dense": sparse, "--scale": scale}
     used = [name for name, value in {**given, "--fill": fill, "--clean": cleaner}.items() if value is not None]
-    with detected(source, columns) as found:
-        if found.kind in ("model", "scores"):
-            what = "is a model" if found.kind == "model" else "contains one score per line"
+    with detected(source, columns) as file:
+        if file.kind in ("model", "scores"):
+            what = "is a model" if file.kind == "model" else "contains one score per line"
             raise InputError(f"{what}, which no other format can hold; nothing to convert", source)
-        if found.kind == "parts":
+        if file.kind == "partitions":
             write = joined(source, target, used)
-        elif found.kind in FEATURE_FORMATS:
-            write = _features(found, target, dtype, group, negative, sparse, scale, fill, cleaner, columns)
+        elif file.kind in FEATURE_FORMATS:
+            write = _features(file, target, dtype, group, negative, sparse, scale, fill, cleaner, columns)
         else:
             if used:
                 raise InputError(f"{used[0]} is for feature data, which this is not", source)
-            write = _trec(found, target, negative_as_zero, columns)
+            write = _trec(file, target, negative_as_zero, columns)
     click.echo(f"wrote {target}: {write()}", err=True)  # once INPUT is closed: it may be OUTPUT
 
 
 def _features(
-    found: Detected,
+    file: Detected,
     target: Path,
     dtype: str | None,
     group: Path | None,
@@ -149,17 +156,16 @@ def _features(
     columns: Columns | None,
 ) -> Callable[[], str]:
     """Read features; the result writes them and returns a summary."""
-    from rankwright.cli.printing import reading
     from rankwright.io.detect import FORMATS, check_suffix, read_data, suffix_of, write_data
 
     check_suffix(target)
-    if dtype is None and FORMATS[found.kind].is_text:
+    if dtype is None and FORMATS[file.kind].is_text:
         dtype = "float64"
-    tell_layout(found, columns)
-    tell_doubt(found)
+    show_layout(file, columns)
+    show_doubt(file)
     options: dict[str, Any] = {"dtype": dtype, "group": group, "sparse": sparse, "negative": negative}
-    with reading(found.path) as progress:
-        data = read_data(found, columns=columns, progress=progress, **options)
+    with reading(file.path) as progress:
+        data = read_data(file, columns=columns, progress=progress, **options)
     if fill is not None:
         data = filled(data, fill)
     check_missing(data, target, ", or --fill NUMBER")
@@ -167,7 +173,7 @@ def _features(
         from rankwright.data.scaling import QueryScaler
 
         data = QueryScaler(scale).transform(data)
-    data, _ = clean_data(cleaner, data, Path(found.path))
+    data, _ = clean_data(cleaner, data, Path(file.path))
 
     def write() -> str:
         write_data(data, target)
@@ -179,26 +185,25 @@ def _features(
     return write
 
 
-def _trec(found: Detected, target: Path, negative_as_zero: bool, columns: Columns | None) -> Callable[[], str]:
+def _trec(file: Detected, target: Path, negative_as_zero: bool, columns: Columns | None) -> Callable[[], str]:
     """Read judgements or a run; the result writes them and returns a summary."""
-    from rankwright.cli.printing import reading
-    from rankwright.io.columns import read_columns
     from rankwright.io.detect import suffix_of
+    from rankwright.io.fields import read_fields
     from rankwright.io.trec import read_run, write_qrels, write_run
 
-    is_run = found.kind == "run"
-    if suffix_of(target) not in _TREC_SUFFIXES[found.kind]:
+    is_run = file.kind == "run"
+    if suffix_of(target) not in _TREC_SUFFIXES[file.kind]:
         what = "a TREC run" if is_run else "TREC judgements"
-        expected = ", ".join(_TREC_SUFFIXES[found.kind])
-        raise InputError(f"{found.path} is {what}; expected the output to end in {expected} (also with .gz)", target)
+        expected = ", ".join(_TREC_SUFFIXES[file.kind])
+        raise InputError(f"{file.path} is {what}; expected the output to end in {expected} (also with .gz)", target)
     if is_run:
-        with reading(found.path) as progress:
-            table = read_run(found.source, progress, columns=columns)
+        with reading(file.path) as progress:
+            table = read_run(file.source, progress, columns=columns)
     else:
-        table = read_judgements(found.source, columns)
+        table = read_judgements(file.source, columns)
     tag = b"rankwright"
     if is_run and not table.layout:  # not a table with a header
-        tag = next(read_columns(found.source, _RUN_COLUMNS, ("tag",))).fields["tag"][0]
+        tag = next(read_fields(file.source, _RUN_COLUMNS, ("tag",))).fields["tag"][0]
     if negative_as_zero and not is_run:
         table = replace(table, values=table.values.clip(0))
 

@@ -1,4 +1,4 @@
-"""`rankwright demo`: from the text of Python's standard library to learned rankers, compared with BM25."""
+"""`rankwright demo` and `rankwright collection`: the text of Python's standard library, learned on or written out."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import shlex
 import sys
 import textwrap
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,8 +17,8 @@ import click
 import numpy as np
 
 from rankwright.cli.main import cli
-from rankwright.cli.options import seed_option, threads_option
-from rankwright.cli.printing import ERASE, RETURN, styled
+from rankwright.cli.options import output_option, seed_option, threads_option
+from rankwright.cli.printing import ERASE, RETURN, progress, styled
 from rankwright.errors import InputError
 from rankwright.evaluation.render import TextTable, draw
 from rankwright.evaluation.significance import bootstrap_interval
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from rankwright.data.trec_table import TrecTable
     from rankwright.datasets import Collection
     from rankwright.evaluation.evaluate import Evaluation
-    from rankwright.text.index.index import Index
+    from rankwright.text.index import Index
 
 _BM25 = "bm25[porter+stop]"
 _DEPTH = 100  # candidates per retrieval function
@@ -66,7 +67,7 @@ class _Parts:
 )
 @seed_option()
 @threads_option(2)
-def command(folder: Path, seed: int, threads: int) -> None:
+def demo_command(folder: Path, seed: int, threads: int) -> None:
     """Learn to rank the documentation of Python's standard library, and compare with BM25.
 
     Builds a judged collection from the sources of the running Python, indexes it, computes features, trains auto (what
@@ -127,7 +128,6 @@ def _step(number: int, what: str) -> Iterator[Callable[[str], None]]:
 
 
 def _collect(folder: Path) -> Collection:
-    from rankwright.cli.printing import progress
     from rankwright.datasets import python_docs
 
     with _step(1, "reading the sources of Python's standard library") as say:
@@ -141,8 +141,7 @@ def _collect(folder: Path) -> Collection:
 
 
 def _index(collection: Collection, folder: Path) -> Index:
-    from rankwright.cli.printing import progress
-    from rankwright.text.index.index import build_index
+    from rankwright.text.index import build_index
 
     with _step(2, "indexing") as say:
         with progress("indexing") as update:
@@ -154,10 +153,8 @@ def _index(collection: Collection, folder: Path) -> Index:
 
 
 def _features(index: Index, collection: Collection, folder: Path, seed: int) -> _Parts:
-    from rankwright.cli.printing import progress
     from rankwright.io.detect import write_data
-    from rankwright.text.search.columns import feature_set
-    from rankwright.text.search.features import make_features
+    from rankwright.text.features import feature_set, make_features
 
     with _step(3, "features") as say:
         names = [*feature_set("base", index.fields), *feature_set("sigir06")]
@@ -219,15 +216,14 @@ def _rank(parts: _Parts, models: dict[str, Any], folder: Path) -> dict[str, Trec
 
 
 def _best_function(parts: _Parts) -> str:
-    """The feature with the highest mean AP on the training and validation queries."""
     from rankwright.evaluation.evaluate import evaluate
 
     names = parts.train.feature_names or ()
-    found = {}
+    sums = {}
     for column, name in enumerate(names):
         values = [evaluate(part, part.X[:, column], measures=["AP"]).values for part in (parts.train, parts.valid)]
-        found[name] = sum(value.sum() for value in values)
-    return max(found, key=lambda name: (found[name], name == _BM25))
+        sums[name] = sum(value.sum() for value in values)
+    return max(sums, key=lambda name: (sums[name], name == _BM25))
 
 
 def _judgements_of(collection: Collection, test: RankingData, folder: Path) -> TrecTable:
@@ -258,8 +254,8 @@ def _of_kind(evaluation: Evaluation, kinds: Mapping[str, str], kind: str) -> Any
 
 
 def _sorted_kinds(evaluation: Evaluation, kinds: Mapping[str, str]) -> list[str]:
-    found = [kinds[str(query)] for query in evaluation.query_ids]
-    return sorted(set(found), key=found.count, reverse=True)
+    kind_of_query = [kinds[str(query)] for query in evaluation.query_ids]
+    return sorted(set(kind_of_query), key=kind_of_query.count, reverse=True)
 
 
 def kinds_table(evaluations: Sequence[Evaluation], kinds: Mapping[str, str]) -> str:
@@ -310,14 +306,14 @@ def example_queries(
     return "\n".join(lines) + "\n"
 
 
-def _ranked(table: TrecTable, query: str, most: int | None) -> list[tuple[bytes, float]]:
+def _ranked(table: TrecTable, query: str, limit: int | None) -> list[tuple[bytes, float]]:
     """Documents of a query and their values, highest first."""
     from rankwright.data.order import rank_order
 
     q = [str(one) for one in table.query_ids].index(query)
     rows = slice(table.indptr[q], table.indptr[q + 1])
     ids, values = table.doc_ids[rows], table.values[rows]
-    order = rank_order(values, np.array([0, len(values)]), ids)[:most]
+    order = rank_order(values, np.array([0, len(values)]), ids)[:limit]
     return [(ids[at], float(values[at])) for at in order]
 
 
@@ -383,3 +379,30 @@ def _draw_differences(figure: Any, evaluations: Sequence[Evaluation], kinds: Map
     axis.set_ylabel("difference of AP")
     axis.set_xlabel("queries, sorted; hatched: informational" if len(names) > 1 else "queries, sorted")
     axis.set_xticks([])
+
+
+@click.command("collection")
+@click.argument("name", metavar="NAME", type=click.Choice(["python-docs"]))
+@output_option("Folder for docs.jsonl, queries.jsonl and qrels.txt; other files in it are kept.", metavar="FOLDER")
+def collection_command(name: str, target: Path) -> None:
+    """Write the documents, queries and judgements of the collection NAME to a folder.
+
+    python-docs consists of the docstrings of Python's standard library, read from its sources: documents are classes,
+    functions and methods without the first sentence of their docstrings; queries are those first sentences, of objects
+    (navigational) and of modules (informational). The same Python version gives the same collection.
+
+    \b
+    Example:
+      rankwright collection python-docs -o python-docs
+    """
+    if target.exists() and not target.is_dir():
+        raise InputError("is a file; expected a folder, or a new name", target)
+    from rankwright.datasets import python_docs
+
+    with progress("reading the standard library") as moved:
+        made = python_docs(progress=moved)
+    made.write(target)
+    kinds = Counter(made.kinds.values())
+    queries = " and ".join(f"{number:,} {kind}" for kind, number in kinds.items())
+    facts = f"{len(made.documents):,} documents, {queries} queries, {made.qrels.n_docs:,} judgements"
+    click.echo(f"wrote {target}: {facts}", err=True)

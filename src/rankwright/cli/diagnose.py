@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankwright.cli.ahead import COMPILING
-from rankwright.cli.cleaning import clean_data, cleaner_alone
-from rankwright.cli.files import check_plots, naming_files, read_features
+from rankwright.cli.files import check_plots, clean_data, cleaner_alone, naming_files, read_features
 from rankwright.cli.options import (
     FILE,
-    Whole,
     clean_options,
     json_option,
     numbers,
+    parameter_options,
     relevant_option,
     training_data_options,
 )
+from rankwright.cli.precompile import COMPILING
 from rankwright.cli.printing import progress
 from rankwright.cli.training import must_compile
 from rankwright.errors import InputError
+from rankwright.maxmargin.structured_svm import StructuredSVM
 
 if TYPE_CHECKING:
     from rankwright.data.dataset import RankingData
@@ -43,7 +43,7 @@ _PAIRS_HELP = (
     "and none of --losses, --valid and --measure."
 )
 _QUERY_HELP = "With --pairs: the two queries to draw.  [default: those at the quartiles of the number of pairs]"
-_TOL_HELP = "Train until the objective is proved to be this close to the optimum (0.001 is 0.1 %)."
+_PARAMETERS = ("standardize", "tol", "max_passes")  # of every fit, declared by the estimator
 
 
 @click.command("diagnose")
@@ -54,9 +54,7 @@ _TOL_HELP = "Train until the objective is proved to be this close to the optimum
 @click.option("-m", "--measure", "measures", multiple=True, metavar="NAME", help=_MEASURE_HELP)
 @click.option("-o", "--output", "plots", multiple=True, type=FILE, metavar="FILE", help=_OUTPUT_HELP)
 @click.option("--csv", "csv_file", type=FILE, metavar="FILE", help="Write the table with all digits.")
-@click.option("--no-standardize", is_flag=True, help="Train on the raw features, as the papers do.")
-@click.option("--tol", type=float, default=1e-3, show_default=True, help=_TOL_HELP)
-@click.option("--max-passes", type=Whole(1), default=200, show_default=True, help="Passes over the data, per fit.")
+@parameter_options(StructuredSVM, *_PARAMETERS)
 @training_data_options
 @clean_options
 @relevant_option
@@ -72,16 +70,13 @@ def command(
     losses: str,
     C_grid: list[float] | None,
     measures: tuple[str, ...],
-    no_standardize: bool,
-    tol: float,
-    max_passes: int,
     group: Path | None,
     valid_group: Path | None,
     negative_as_zero: bool,
     columns: Columns | None,
     pairs: bool,
     queries: tuple[str, ...],
-    **cleaning: Any,
+    **options: Any,
 ) -> None:
     """Train on FEATURES for every loss and C, and show whether training is healthy.
 
@@ -109,15 +104,14 @@ def command(
     targets = [*plots, *([] if csv_file is None else [csv_file])]
     check_plots(plots, targets, [features, valid])
     _check_pairs(pairs, C_grid, queries)
-    asked = [parse_measure(measure) for measure in measures]
-    chosen = _losses(losses)
-    settings: dict[str, Any] = {"standardize": not no_standardize, "tol": tol, "max_passes": max_passes}
+    chosen, parsed = _losses(losses), [parse_measure(measure) for measure in measures]
+    settings = {name: value for name in _PARAMETERS if (value := options.pop(name)) is not None}
     check_losses(chosen, **settings)
-    cleaner = cleaner_alone(cleaning)
+    cleaner = cleaner_alone(options)
 
     def read(path: Path, sizes: Path | None) -> RankingData:
-        found = read_features(path, sizes, negative_as_zero=negative_as_zero, columns=columns)
-        return clean_data(cleaner, found, path)[0]
+        data = read_features(path, sizes, negative_as_zero=negative_as_zero, columns=columns)
+        return clean_data(cleaner, data, path)[0]
 
     data, held_out = read(features, group), None if valid is None else read(valid, valid_group)
     if must_compile():
@@ -128,7 +122,7 @@ def command(
             health = pair_models(data, *(C_grid or ()), queries=queries, progress=update, **settings)
         else:
             health = training_health(
-                data, chosen, C_grid or DEFAULT_GRID, eval_set=held_out, measures=asked, progress=update, **settings
+                data, chosen, C_grid or DEFAULT_GRID, eval_set=held_out, measures=parsed, progress=update, **settings
             )
     text = health.render("json" if as_json else "text")
     for plot in plots:

@@ -25,9 +25,9 @@ import click
 
 import rankwright
 from rankwright.caching import VARIABLE, cache_refused, keeps_code, temporary_cache
-from rankwright.cli.ahead import told_of_compiling
 from rankwright.cli.options import json_option
-from rankwright.cli.printing import styled
+from rankwright.cli.precompile import noting_compilation
+from rankwright.cli.printing import counted, styled
 from rankwright.errors import InputError
 
 _GB = 1e9
@@ -51,11 +51,11 @@ EXTRAS = {
 
 
 @dataclass(frozen=True)
-class Check:
-    """What was looked at.
+class Finding:
+    """The row of one check.
 
-    `name`: of the check. `state` ({"ok", "note", "problem"}): a note is worth knowing, a problem keeps something from
-    working. `found`: what was found. `todo`: what to do about it; empty if nothing.
+    `name`: of the check. `state`: a note is worth knowing, a problem keeps something from working. `found`: what the
+    check saw. `todo`: what to do about it; empty if nothing.
     """
 
     name: str
@@ -80,25 +80,25 @@ def command(as_json: bool) -> None:
     checks = [_checked(name, check) for name, check in _CHECKS.items()]
     problems = sum(check.state == "problem" for check in checks)
     if as_json:
-        found = {"version": rankwright.__version__, "problems": problems, "checks": list(map(asdict, checks))}
-        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        report = {"version": rankwright.__version__, "problems": problems, "checks": list(map(asdict, checks))}
+        click.echo(json.dumps(report, indent=2, ensure_ascii=False))
     else:
         for check in checks:
             _show(check)
-        some = "1 problem" if problems == 1 else f"{problems} problems"
-        click.echo(styled(f"{some}, marked above" if problems else "everything works", bold=True))
+        outcome = f"{counted(problems, 'problem')}, marked above" if problems else "everything works"
+        click.echo(styled(outcome, bold=True))
     click.get_current_context().exit(1 if problems else 0)
 
 
-def _checked(name: str, check: Callable[[], Check]) -> Check:
+def _checked(name: str, check: Callable[[], Finding]) -> Finding:
     try:
         return check()
     except Exception as error:  # whatever is broken is what people want to know
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        return Check(name, "problem", reason, _UNKNOWN)
+        return Finding(name, "problem", reason, _UNKNOWN)
 
 
-def _show(check: Check) -> None:
+def _show(check: Finding) -> None:
     mark = {"ok": "ok", "note": "note", "problem": "PROBLEM"}[check.state]
     lines = textwrap.wrap(check.found, _WIDTH, break_long_words=False, break_on_hyphens=False)
     lines += [f"→ {line}" for line in check.todo.splitlines()]
@@ -107,65 +107,67 @@ def _show(check: Check) -> None:
         click.echo(styled(lead, bold=check.state == "problem") + line)
 
 
-def _program() -> Check:
-    found = f"{rankwright.__version__} in {Path(rankwright.__file__).parent}"
+def _program() -> Finding:
+    place = f"{rankwright.__version__} in {Path(rankwright.__file__).parent}"
     first = shutil.which("rankwright")
-    own = Path(sys.executable).parent
-    if first is not None and Path(first).parent.resolve() != own.resolve() and (own / "rankwright").exists():
-        return Check("rankwright", "note", f"{found}; the one on the path is {first}", f"to use this one: {own}")
-    return Check("rankwright", "ok", found)
+    folder = Path(sys.executable).parent
+    if first is not None and Path(first).parent.resolve() != folder.resolve() and (folder / "rankwright").exists():
+        return Finding("rankwright", "note", f"{place}; the one on the path is {first}", f"to use this one: {folder}")
+    return Finding("rankwright", "ok", place)
 
 
-def _python() -> Check:
-    found = f"{platform.python_version()}, {platform.system()} {platform.machine()}, {sys.executable}"
+def _python() -> Finding:
+    facts = f"{platform.python_version()}, {platform.system()} {platform.machine()}, {sys.executable}"
     if (sys.stdout.encoding or "").lower().replace("-", "") != "utf8":
-        return Check("Python", "note", f"{found}; output is {sys.stdout.encoding}", "set PYTHONUTF8=1 for all letters")
-    return Check("Python", "ok", found)
+        return Finding(
+            "Python", "note", f"{facts}; output is {sys.stdout.encoding}", "set PYTHONUTF8=1 for all letters"
+        )
+    return Finding("Python", "ok", facts)
 
 
-def _libraries() -> Check:
+def _libraries() -> Finding:
     """The packages that must be there, with their lowest versions as the installed package declares them."""
-    wrong, found = [], []
+    wrong, versions = [], []
     if not _is_installed("rankwright"):  # run from its sources
-        return Check("libraries", "note", "not known: rankwright is not installed", "pip install . in its folder")
+        return Finding("libraries", "note", "not known: rankwright is not installed", "pip install . in its folder")
     for requirement in importlib.metadata.requires("rankwright") or ():
         if "extra ==" in requirement:
             continue
         matched = _REQUIREMENT.match(requirement)
         assert matched is not None
-        name, least = matched[1], matched[2] or "0"
+        name, minimum = matched[1], matched[2] or "0"
         try:
             version = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             wrong.append(f"{name} is missing")
             continue
         if name in _SHOWN:
-            found.append(f"{name} {version}")
-        if _numbers(version) < _numbers(least):
-            wrong.append(f"{name} {version} is older than {least}")
+            versions.append(f"{name} {version}")
+        if _numbers(version) < _numbers(minimum):
+            wrong.append(f"{name} {version} is older than {minimum}")
     if wrong:
-        return Check("libraries", "problem", ", ".join(wrong), "pip install --upgrade rankwright")
-    return Check("libraries", "ok", ", ".join(sorted(found, key=lambda one: _SHOWN.index(one.split()[0]))))
+        return Finding("libraries", "problem", ", ".join(wrong), "pip install --upgrade rankwright")
+    return Finding("libraries", "ok", ", ".join(sorted(versions, key=lambda one: _SHOWN.index(one.split()[0]))))
 
 
 def _numbers(version: str) -> tuple[int, ...]:
     """The numbers of a version: (1, 26) of 1.26rc1."""
-    found = re.match(r"[\d.]*", version)
-    return tuple(int(part) for part in (found[0] if found else "").split(".") if part)
+    matched = re.match(r"[\d.]*", version)
+    return tuple(int(part) for part in (matched[0] if matched else "").split(".") if part)
 
 
-def _extras() -> Check:
+def _extras() -> Finding:
     there, missing = [], {}
     for name, (what, packages) in EXTRAS.items():
         if all(_is_installed(package) for package in packages):
             there.append(name)
         else:
             missing[name] = what
-    found = f"installed: {', '.join(there) or 'none'}"
+    facts = f"installed: {', '.join(there) or 'none'}"
     if not missing:
-        return Check("extras", "ok", found)
-    found += f"; not: {', '.join(f'{name} ({what})' for name, what in missing.items())}"
-    return Check("extras", "ok", found, f"if you need them: pip install 'rankwright[{','.join(missing)}]'")
+        return Finding("extras", "ok", facts)
+    facts += f"; not: {', '.join(f'{name} ({what})' for name, what in missing.items())}"
+    return Finding("extras", "ok", facts, f"if you need them: pip install 'rankwright[{','.join(missing)}]'")
 
 
 def _is_installed(package: str) -> bool:
@@ -176,103 +178,102 @@ def _is_installed(package: str) -> bool:
     return True
 
 
-def _threads() -> Check:
+def _threads() -> Finding:
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    found = f"{usable} cores; commands use one unless --threads says more"
+    facts = f"{usable} cores; commands use one unless --threads says more"
     set_by = [name for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS") if os.environ.get(name)]
-    found += "".join(f"; {name}={os.environ[name]}" for name in set_by)
-    return Check("threads", "ok", found)
+    facts += "".join(f"; {name}={os.environ[name]}" for name in set_by)
+    return Finding("threads", "ok", facts)
 
 
-def _gpu() -> Check:
-    """Whether there is a GPU that ``--device cuda`` can use."""
-    from rankwright.gpu import device as device
+def _gpu() -> Finding:
+    from rankwright.gpu import device
 
     try:
         device.check_device()
     except InputError as error:
-        return Check("gpu", "ok", f"not used: {error.message.removeprefix(device.NEEDED).partition(';')[0]}")
-    return Check("gpu", "ok", f"{device.name()}, {device.free_bytes() / _GB:.1f} GB free, for --device cuda")
+        return Finding("gpu", "ok", f"not used: {error.message.removeprefix(device.NEEDED).partition(';')[0]}")
+    return Finding("gpu", "ok", f"{device.name()}, {device.free_bytes() / _GB:.1f} GB free, for --device cuda")
 
 
-def _memory() -> Check:
-    free, whole = _free_memory()
-    if whole is None:
-        return Check("memory", "ok", "not known on this system")
-    found = f"{free / _GB:.1f} of {whole / _GB:.1f} GB free"
+def _memory() -> Finding:
+    free, total = _free_memory()
+    if total is None:
+        return Finding("memory", "ok", "not known on this system")
+    facts = f"{free / _GB:.1f} of {total / _GB:.1f} GB free"
     if free < _LITTLE_MEMORY * _GB:
         todo = "folders (rankwright convert … -o data.rank) are mapped, and need less than text"
-        return Check("memory", "note", found, todo)
-    return Check("memory", "ok", found)
+        return Finding("memory", "note", facts, todo)
+    return Finding("memory", "ok", facts)
 
 
 def _free_memory() -> tuple[float, float | None]:
     """Bytes that can be had and bytes that there are; a limit of the container counts."""
     try:
         text = Path("/proc/meminfo").read_text()
-        found = {line.split(":")[0]: 1024.0 * int(line.split()[1]) for line in text.splitlines()}
-        free, whole = found["MemAvailable"], found["MemTotal"]
+        sizes = {line.split(":")[0]: 1024.0 * int(line.split()[1]) for line in text.splitlines()}
+        free, total = sizes["MemAvailable"], sizes["MemTotal"]
     except (OSError, KeyError, ValueError, IndexError):
         return 0.0, None
     try:
         limit, used = (float(Path(f"/sys/fs/cgroup/memory.{name}").read_text()) for name in ("max", "current"))
-        free, whole = min(free, limit - used), min(whole, limit)
+        free, total = min(free, limit - used), min(total, limit)
     except (OSError, ValueError):  # no limit
         pass
-    return free, whole
+    return free, total
 
 
-def _folder(name: str, folder: Path, todo: str) -> Check:
+def _folder(name: str, folder: Path, todo: str) -> Finding:
     try:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        return Check(name, "problem", f"{folder} cannot be written: {error.strerror}", todo)
+        return Finding(name, "problem", f"{folder} cannot be written: {error.strerror}", todo)
     free = shutil.disk_usage(folder).free / _GB
     if free < _LITTLE_SPACE:
-        return Check(name, "problem", f"{folder}: {free:.2f} GB free", f"free some space, or: {todo}")
-    return Check(name, "ok", f"{folder} can be written, {free:,.0f} GB free")
+        return Finding(name, "problem", f"{folder}: {free:.2f} GB free", f"free some space, or: {todo}")
+    return Finding(name, "ok", f"{folder} can be written, {free:,.0f} GB free")
 
 
-def _here() -> Check:
+def _here() -> Finding:
     check = _folder("this folder", Path.cwd(), "work in a folder of yours: cd ~")
-    return check if check.state != "problem" else Check(check.name, "note", check.found, check.todo)
+    return check if check.state != "problem" else Finding(check.name, "note", check.found, check.todo)
 
 
-def _temporary() -> Check:
+def _temporary() -> Finding:
     todo = "set TMPDIR to a folder that can be written"
     try:
         folder = tempfile.gettempdir()
     except OSError:
         what = "no folder for temporary files: ranking to the screen, reading pipes and large data may fail"
-        return Check("temporary", "note", what, todo)
+        return Finding("temporary", "note", what, todo)
     return _folder("temporary", Path(folder), todo)
 
 
-def _cache() -> Check:
-    """Where numba keeps compiled code, as it says itself."""
+def _cache() -> Finding:
     todo = f"set {VARIABLE} to a folder that can be written and stays, such as ~/.cache/numba"
     if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
         what = "NUMBA_DISABLE_JIT is set: nothing is compiled, and training does not work"
-        return Check("compiled code", "problem", what, "unset NUMBA_DISABLE_JIT")
+        return Finding("compiled code", "problem", what, "unset NUMBA_DISABLE_JIT")
     if not keeps_code():
-        return Check("compiled code", "note", "no folder for it can be written: every run compiles what it uses", todo)
+        return Finding(
+            "compiled code", "note", "no folder for it can be written: every run compiles what it uses", todo
+        )
     try:
         from rankwright.maxmargin.smoothed import minimise
     except RuntimeError as error:
         if "no locator available" not in str(error):
             raise
-        return Check("compiled code", "problem", "no folder for compiled code can be written", todo)
+        return Finding("compiled code", "problem", "no folder for compiled code can be written", todo)
     folder, refused = Path(minimise.stats.cache_path), cache_refused()
     if temporary_cache() is not None:
-        return Check("compiled code", "note", f"in {folder}, compiled again after a restart of the machine", todo)
+        return Finding("compiled code", "note", f"in {folder}, compiled again after a restart of the machine", todo)
     if refused is not None:
-        return Check("compiled code", "note", f"in {folder}, because {VARIABLE} ({refused}) cannot be written", todo)
+        return Finding("compiled code", "note", f"in {folder}, because {VARIABLE} ({refused}) cannot be written", todo)
     return _folder("compiled code", folder if folder.exists() else folder.parent, todo)
 
 
-def _training() -> Check:
-    """Train, save and load a ranker, on documents that one feature separates."""
+def _training() -> Finding:
     import numpy as np
 
     from rankwright.maxmargin.structured_svm import StructuredSVM
@@ -281,7 +282,7 @@ def _training() -> Check:
     labels, qid = (X[:, 0] > 0).astype(int), np.repeat(np.arange(4), 10)
     ranker = StructuredSVM("map", C=1000.0)
     began = time.perf_counter()
-    with told_of_compiling() as compiled:
+    with noting_compilation() as compiled:
         ranker.fit(X, labels, qid)
         first = time.perf_counter() - began
         began = time.perf_counter()
@@ -291,10 +292,10 @@ def _training() -> Check:
     value = float(rankwright.evaluate(labels, scores, qid, measures=["AP"]).means["AP"])
     if value < 1 or same is False:
         what = f"AP {value:.4f} where 1 was expected" if value < 1 else "a saved model has other scores"
-        return Check("training", "problem", what, _UNKNOWN)
+        return Finding("training", "problem", what, _UNKNOWN)
     how = f"; compiled first, {first:.1f} s" if compiled() else ""
     done = "trained and evaluated" if same is None else "trained, saved, loaded and evaluated"
-    return Check("training", "ok", f"{done} a ranker in {1000 * took:.0f} ms{how}")
+    return Finding("training", "ok", f"{done} a ranker in {1000 * took:.0f} ms{how}")
 
 
 def _same_when_saved(model: Any, X: Any) -> bool | None:

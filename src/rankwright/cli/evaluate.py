@@ -14,11 +14,19 @@ from typing import Any, Literal
 import click
 import numpy as np
 
-from rankwright.cli.engines import engine_started, open_partitioned
-from rankwright.cli.files import check_plots
+from rankwright.cli.files import (
+    check_plots,
+    engine_started,
+    matched,
+    open_partitioned,
+    read_judgements,
+    show_doubt,
+    show_layout,
+    show_queries,
+)
 from rankwright.cli.options import (
     FILE,
-    Whole,
+    Integer,
     columns_option,
     complete_measure,
     engine_option,
@@ -26,8 +34,7 @@ from rankwright.cli.options import (
     seed_option,
     together,
 )
-from rankwright.cli.printing import print_data, progress, reading
-from rankwright.cli.tables import matched, read_judgements, tell_doubt, tell_layout, tell_queries
+from rankwright.cli.printing import counted, print_table, progress, reading
 from rankwright.cluster.cluster import Transport
 from rankwright.data.dataset import RankingData
 from rankwright.data.trec_table import TrecTable
@@ -37,8 +44,8 @@ from rankwright.evaluation.curves import curve_measures, query_curves
 from rankwright.evaluation.evaluate import DEFAULT_MEASURES, Evaluation, Judgements, evaluate, evaluate_run
 from rankwright.evaluation.render import FORMATS, render
 from rankwright.evaluation.significance import CORRECTIONS, TESTS
-from rankwright.io.columns import read_columns
 from rankwright.io.detect import Detected, detected, read_data
+from rankwright.io.fields import read_fields
 from rankwright.io.letor import read_letor_labels
 from rankwright.io.roles import Columns
 from rankwright.io.trec import read_run
@@ -108,7 +115,7 @@ def command(
     Examples:
       rankwright evaluate qrels.txt bm25.run mine.run.gz -m AP -m nDCG@10
       rankwright evaluate test.txt scores.txt -m ndcg@10 -q
-      rankwright evaluate big.parts big.scores --engine processes
+      rankwright evaluate big.partitions big.scores --engine processes
 
     Equal scores are ordered by document id, descending, as in trec_eval. The table ends with the definition of every
     measure.
@@ -116,10 +123,7 @@ def command(
     with engine_started(engine) as started:
         evaluations = evaluate_files(judgements, systems, engine=started, **options)
     text = render(evaluations, "json" if as_json else kind, per_query=per_query)
-    if kind == "csv" and not as_json:
-        print_data(text)
-    else:
-        click.echo(text, nl=False)
+    print_table(text, is_csv=kind == "csv" and not as_json)
 
 
 def evaluate_files(
@@ -177,7 +181,7 @@ def _check_judgements(source: Detected, engine: Transport | None) -> None:
     if wrong is not None:
         raise InputError(f"is a {wrong}; expected qrels or a feature file as the first argument", source.path)
     if source.kind == "qrels" and engine is not None:
-        raise InputError("contains judgements, without features; --engine is for data in parts", source.path)
+        raise InputError("contains judgements, without features; --engine is for data in partitions", source.path)
 
 
 def _pooled(path: str, subtopics: bool, strata: bool, queries: str | None) -> Judgements | None:
@@ -194,13 +198,12 @@ def _pooled(path: str, subtopics: bool, strata: bool, queries: str | None) -> Ju
 
 
 def _matched(table: TrecTable, queries: str | None, path: str) -> TrecTable:
-    """Judgements with the ids of a file of queries, if there is one."""
     if queries is None:
         return table
-    from rankwright.text.reading.queries import read_queries
+    from rankwright.text.queries import read_queries
 
     asked = read_queries(queries)
-    tell_queries(asked, queries)
+    show_queries(asked, queries)
     return matched(table, asked, Path(path))
 
 
@@ -234,8 +237,8 @@ def _labelled(
     if engine is not None:
         return open_partitioned(Path(file.path), engine, columns=columns)
     negative: Literal["zero", "error"] = "zero" if negative_as_zero else "error"
-    tell_layout(file, columns)
-    tell_doubt(file)
+    show_layout(file, columns)
+    show_doubt(file)
     with reading(file.path) as progress:
         if file.kind != "letor":
             return read_data(file, group=group, negative=negative, columns=columns, progress=progress)
@@ -258,7 +261,7 @@ def _as_run(data: RankingData, scores: Any, name: str) -> TrecTable:
 
 
 def _read_scores(file: Detected, data: RankingData, features: str, progress: Any) -> Any:
-    chunks = list(read_columns(file.source, ("score",), ("score",), progress))
+    chunks = list(read_fields(file.source, ("score",), ("score",), progress))
     scores = np.concatenate([chunk.numbers("score") for chunk in chunks])
     if len(scores) != data.n_docs:
         raise InputError(
@@ -296,7 +299,7 @@ def _read_scores(file: Detected, data: RankingData, features: str, progress: Any
 )
 @click.option(
     "--resamples",
-    type=Whole(1),
+    type=Integer(1),
     default=9999,
     show_default=True,
     help="Resamples of the randomisation test and the bootstrap.",
@@ -366,23 +369,19 @@ def compare_command(
         for plot in plots:
             curves.plot(plot, queries)
     text = render(result, "json" if as_json else kind, compared=evaluations if per_query else ())
-    if kind == "csv" and not as_json:
-        print_data(text)
-    else:
-        click.echo(text, nl=False)
+    print_table(text, is_csv=kind == "csv" and not as_json)
     for plot in plots:
         click.echo(f"wrote {plot}", err=True)
 
 
 def _overlaps(baseline: str, systems: Sequence[str], p: float, evaluations: Sequence[Evaluation]) -> list[str]:
-    """A note for each run on how alike it is to the baseline."""
     from rankwright.evaluation.agreement import rank_biased_overlap
     from rankwright.io.trec import read_run
 
     base, notes = read_run(baseline), []
     for system, evaluation in zip(systems, evaluations[1:], strict=True):
-        found = rank_biased_overlap(read_run(system), base, p=p)
-        queries = "1 query" if len(found.values) == 1 else f"{len(found.values):,} queries"
-        what = f"RBO of {evaluation.name} with {evaluations[0].name}: {found.mean:.4f}"
+        overlap = rank_biased_overlap(read_run(system), base, p=p)
+        queries = counted(len(overlap.values), "query", "queries")
+        what = f"RBO of {evaluation.name} with {evaluations[0].name}: {overlap.mean:.4f}"
         notes.append(f"{what} (p {p:g}, extrapolated, mean of {queries})")
     return notes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 import sys
 import time
 from importlib import resources
@@ -12,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rankwright.cli.options import FILE, SuggestingGroup, Whole, device_option, output_option
-from rankwright.cli.printing import RETURN, print_data
+from rankwright.cli.options import FILE, Integer, SuggestingGroup, device_option, output_option
+from rankwright.cli.printing import LiveLine, counted, print_table, progress
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
@@ -81,17 +80,17 @@ def check(ctx: click.Context, file: Path, data: Path | None) -> None:
     for problem in problems:
         click.echo(str(problem), err=True)
     if experiment is None:
-        click.echo(f"rankwright: {file}: {len(problems)} mistake{'s' * (len(problems) != 1)}", err=True)
+        click.echo(f"rankwright: {file}: {counted(len(problems), 'mistake')}", err=True)
         ctx.exit(2)
     counts = (("data set", experiment.data), ("method", experiment.methods), ("measure", experiment.measures))
-    sizes = ", ".join(f"{len(some)} {what}{'s' * (len(some) != 1)}" for what, some in counts)
+    sizes = ", ".join(counted(len(entries), noun) for noun, entries in counts)
     click.echo(f"{file}: no mistakes found; {sizes}, results in {experiment.output}")
     _show_cleaning_of(experiment)
 
 
 @command.command("run")
 @click.argument("file", metavar="FILE", type=FILE)
-@click.option("--threads", type=Whole(1), metavar="N", help=_THREADS_HELP)
+@click.option("--threads", type=Integer(1), metavar="N", help=_THREADS_HELP)
 @click.option("--data", type=FILE, metavar="FOLDER", help=_DATA_HELP)
 @click.option("-o", "--output", type=FILE, metavar="FOLDER", help="Results folder, instead of the output in FILE.")
 @device_option
@@ -176,11 +175,7 @@ def table(folder: Path, kind: str, form: str) -> None:
     """
     from rankwright.experiments.results import Results
 
-    shown = Results.open(folder).table(kind, form)
-    if form == "csv":
-        print_data(shown)
-    else:
-        click.echo(shown, nl=False)
+    print_table(Results.open(folder).table(kind, form), is_csv=form == "csv")
 
 
 @command.command("report")
@@ -201,7 +196,6 @@ def report(folder: Path, other: Path | None, target: Path | None, title: str | N
       rankwright experiment report python-docs-results
       rankwright experiment report results-old results-new -o comparison.html
     """
-    from rankwright.cli.printing import progress
     from rankwright.reports import write_comparison, write_report
 
     with progress("comparing") as update:
@@ -251,9 +245,8 @@ def _warn(results: Results) -> None:
 
 
 def _show_failures(results: Results) -> None:
-    """List failed cells, with the reasons."""
     failures = results.failures
-    click.echo(f"rankwright: {len(failures)} cell{'s' * (len(failures) != 1)} failed:", err=True)
+    click.echo(f"rankwright: {counted(len(failures), 'cell')} failed:", err=True)
     for failure in failures[:_SHOWN_FAILURES]:
         place = f"{failure['method']} on {failure['data']}, split {failure['split']}"
         click.echo(f"  {place}: {failure['reason']}", err=True)
@@ -262,17 +255,16 @@ def _show_failures(results: Results) -> None:
     click.echo("  run the experiment again to retry them", err=True)
 
 
-class _Line:
+class _Line(LiveLine):
     """Progress of an experiment: one line that is rewritten on a terminal, a new line now and then in a log."""
 
     def __init__(self) -> None:
-        self._live = sys.stderr.isatty()
-        self._shown = time.monotonic() - (_INTERVAL if self._live else 0.0)
-        self._width = 0
+        super().__init__()
+        self._shown = time.monotonic() - (_INTERVAL if self.is_live else 0.0)
 
     def __call__(self, status: Status) -> None:
         now = time.monotonic()
-        if now - self._shown < (_INTERVAL if self._live else _LOG_INTERVAL):
+        if now - self._shown < (_INTERVAL if self.is_live else _LOG_INTERVAL):
             return
         self._shown = now
         text = status.doing
@@ -280,18 +272,10 @@ class _Line:
             left = "" if status.left is None else f", about {_time(status.left)} left"
             failed = f", {status.failed} failed" if status.failed else ""
             text = f"{status.done} of {status.total} cells{failed}{left}: {text}"
-        if self._live:
-            text = text[: shutil.get_terminal_size().columns - 1]
-            click.echo(RETURN + text.ljust(self._width), err=True, nl=False)
-            self._width = len(text)
+        if self.is_live:
+            self.write(text)
         else:
             click.echo(text, err=True)
-
-    def clear(self) -> None:
-        """Erase the line."""
-        if self._width:
-            click.echo(RETURN + " " * self._width + RETURN, err=True, nl=False)
-            self._width = 0
 
 
 def _time(seconds: float) -> str:

@@ -17,17 +17,18 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from rankwright._types import Array
 from rankwright.cli.files import check_plots, naming_files
 from rankwright.cli.options import (
     FILE,
-    Whole,
+    Integer,
     feature_options,
     json_option,
     missing_option,
     seed_option,
     threads_option,
 )
-from rankwright.cli.printing import bar, decimals, escape, new_console, print_columns, progress
+from rankwright.cli.printing import bar, counted, decimals, escape, new_console, print_columns, progress
 from rankwright.errors import InputError
 from rankwright.measures import parse_measure
 
@@ -37,8 +38,7 @@ if TYPE_CHECKING:
     from rankwright.data.dataset import RankingData
     from rankwright.evaluation.importance import PermutationImportance
     from rankwright.io.roles import Columns
-    from rankwright.models.base import Model
-    from rankwright.models.explain import Term
+    from rankwright.models.base import Model, Term
 
 _BAR = 20
 _NAMED = 5  # ids named in an error
@@ -52,7 +52,6 @@ _KINDS = {
     "gain": "share of what all splits gained in training",
     "importance": "in the model alone, whatever the data; of a sum, the mean share in its parts",
 }
-Array = Any
 Chosen = tuple["_Document", "_Document | None"]
 """Two documents to compare, or one to compare with all of the query."""
 
@@ -65,12 +64,12 @@ Chosen = tuple["_Document", "_Document | None"]
 )
 @click.option("--documents", nargs=2, metavar="A B", help=_PAIR_HELP)
 @click.option("--document", metavar="A", help="One document, by id or by rank: what sets it apart from the others.")
-@click.option("--permute", "repeats", type=Whole(1), metavar="N", help=_PERMUTE_HELP)
+@click.option("--permute", "repeats", type=Integer(1), metavar="N", help=_PERMUTE_HELP)
 @click.option("-m", "--measure", metavar="NAME", help="Measure of --permute.  [default: nDCG@10]")
 @click.option(
     "--plot", type=FILE, metavar="FILE", help="Draw what is shown: a swarm of documents, or bars (.png, .svg)."
 )
-@click.option("-n", "shown", type=Whole(1), default=10, show_default=True, help=_SHOWN_HELP)
+@click.option("-n", "shown", type=Integer(1), default=10, show_default=True, help=_SHOWN_HELP)
 @json_option("Print one JSON object, with all documents and features.")
 @feature_options
 @missing_option
@@ -114,7 +113,7 @@ def command(
       rankwright explain model.rkw test.txt --query 17 --documents '#1' '#5' --json
     """
     from rankwright.cli.rank import scored
-    from rankwright.models.explain import explained_terms
+    from rankwright.models.base import explained_terms
     from rankwright.models.saving import load_model
 
     _check_options(query, documents, document, repeats, measure)
@@ -181,7 +180,6 @@ class _Document:
 
 
 def _ranking(data: RankingData, scores: Any, query: str, features: Path) -> list[_Document]:
-    """The documents of the query in rank order."""
     from rankwright.data.order import rank_order
 
     ids = [str(name) for name in data.query_ids]
@@ -254,7 +252,7 @@ def _draw(plot: Path, terms: list[Term] | None, pair: Chosen | None, query: str,
         title = f"Query {query}: why {a.name} is {'above' if a.rank < b.rank else 'below'} {b.name}"
     listed, rest = terms[:shown], terms[shown:]
     labels = [f"{term.feature}: {_value(term.a)} against {_value(term.b)}" for term in listed]
-    labels += [f"{len(rest):,} other{'s' if len(rest) > 1 else ''}"] if rest else []
+    labels += [counted(len(rest), "other")] if rest else []
     numbers = [term.contribution for term in listed] + ([sum(term.contribution for term in rest)] if rest else [])
     write_bars(plot, labels, numbers, title)
 
@@ -322,9 +320,8 @@ def _show(
 def _show_terms(console: Console, difference: float, terms: list[Term], shown: int, other: str = "B") -> None:
     listed = [term for term in terms[:shown] if term.contribution]
     rest = terms[len(listed) :]
-    block = "█" if console.encoding.lower().startswith("utf") else "#"
-    most = max((abs(term.contribution) for term in listed), default=1.0)
-    others = f"{len(rest):,} other{'s' if len(rest) > 1 else ''}"
+    largest = max((abs(term.contribution) for term in listed), default=1.0)
+    others = counted(len(rest), "other")
     tail = [(others, sum(term.contribution for term in rest))] if rest else []
     tail += [("score difference" if other == "B" else "score − mean score", difference)]
     blank = [""] * len(tail)
@@ -338,7 +335,7 @@ def _show_terms(console: Console, difference: float, terms: list[Term], shown: i
         f"weight × (A − {other})" if linear else "adds": decimals(
             [*(term.contribution for term in listed), *(sum_ for _, sum_ in tail)], 4, "+"
         ),
-        "": [*(bar(abs(term.contribution) / most, _BAR, block) for term in listed), *blank],
+        "": [*(bar(console, abs(term.contribution) / largest, _BAR) for term in listed), *blank],
     }
     colours = ["cyan" if term.contribution > 0 else "magenta" for term in listed]
     print_columns(console, rows, left=("feature", ""), colours=[*colours, *blank])
@@ -374,7 +371,7 @@ def explain_features(
     `shown`, `as_json`, `plot`: as the options of the command.
     """
     from rankwright.evaluation.importance import permutation_importance
-    from rankwright.models.explain import categorical
+    from rankwright.models.base import categorical
 
     sample = _sample(data, seed)
     contributions = _contributions(model, sample, threads)
@@ -393,14 +390,17 @@ def explain_features(
         click.echo(f"wrote {plot}", err=True)
     facts = {"documents": data.n_docs, "explained": sample.n_docs}
     if as_json:
-        told = None if drops is None else {"measure": str(drops.measure), "value": drops.value, "repeats": repeats}
-        click.echo(json.dumps(head | facts | {"permutation": told, "importance": [vars(one) for one in features]}))
+        permutation = (
+            None if drops is None else {"measure": str(drops.measure), "value": drops.value, "repeats": repeats}
+        )
+        click.echo(
+            json.dumps(head | facts | {"permutation": permutation, "importance": [vars(one) for one in features]})
+        )
         return
     _show_features(new_console(), head, facts, features, drops, shown, _kind(model))
 
 
 def _kind(model: Model) -> str:
-    """What the importance of a feature is in a model without data."""
     return "weight" if hasattr(model, "coef") else "gain" if hasattr(model, "n_inputs") else "importance"
 
 
@@ -418,26 +418,25 @@ def _contributions(model: Model, data: RankingData, threads: int) -> Array:
     """The contributions of all documents, some queries at a time, in the order of the data."""
     from rankwright.data.order import query_chunks
 
-    found = np.zeros((data.n_docs, model.n_features))
+    contributions = np.zeros((data.n_docs, model.n_features))
     with progress("explaining documents") as update:
         for first, last in query_chunks(data.indptr, _AT_ONCE * threads):
             part = data.select(np.arange(first, last))
             rows = slice(data.indptr[first], data.indptr[last])
-            found[rows] = model.predict_contributions(part, n_jobs=threads)[:, :-1]
+            contributions[rows] = model.predict_contributions(part, n_jobs=threads)[:, :-1]
             update(int(data.indptr[last]), data.n_docs)
-    return found
+    return contributions
 
 
 def _features(model: Model, contributions: Array, values: Array, drops: PermutationImportance | None) -> list[_Feature]:
-    """All features, the most important first."""
-    sizes, own = np.abs(contributions).mean(axis=0), model.importance()
+    sizes, importances = np.abs(contributions).mean(axis=0), model.importance()
     order = np.argsort(-sizes if drops is None else -drops.drop, kind="stable").tolist()
     return [
         _Feature(
             model.names[at],
             float(sizes[at]),
             _correlation(values[:, at], contributions[:, at]),
-            float(own[at]),
+            float(importances[at]),
             None if drops is None else float(drops.drop[at]),
             None if drops is None or np.isnan(drops.error[at]) else float(drops.error[at]),
         )
@@ -447,9 +446,9 @@ def _features(model: Model, contributions: Array, values: Array, drops: Permutat
 
 def _correlation(values: Array, contributions: Array) -> float | None:
     """Spearman's rank correlation of a feature's values and contributions; None if one of them does not vary."""
-    known = ~np.isnan(values)
-    pair = [np.unique(column[known], return_inverse=True, return_counts=True) for column in (values, contributions)]
-    if any(len(found[0]) < 2 for found in pair):
+    present = ~np.isnan(values)
+    pair = [np.unique(column[present], return_inverse=True, return_counts=True) for column in (values, contributions)]
+    if any(len(values) < 2 for values, _, _ in pair):
         return None
     ranks = [(np.cumsum(counts) - (counts - 1) / 2)[codes] for _, codes, counts in pair]
     return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
@@ -467,7 +466,6 @@ def _show_features(
         console.print("No feature changes the order of any query.")
         return
     sizes = [one.contribution if drops is None else max(one.drop or 0.0, 0.0) for one in listed]
-    block = "█" if console.encoding.lower().startswith("utf") else "#"
     correlations = ["" if one.correlation is None else f"{one.correlation:+.2f}" for one in listed]
     rows = {
         "feature": [one.feature for one in listed],
@@ -478,7 +476,7 @@ def _show_features(
     if drops is not None:
         errors = ["" if one.error is None else f"± {one.error:.4f}" for one in listed]
         rows["drop"] = [f"{one.drop:+.4f} {error}".rstrip() for one, error in zip(listed, errors, strict=True)]
-    rows[""] = [bar(size / (max(sizes) or 1.0), _BAR, block) if size > 0 else "" for size in sizes]
+    rows[""] = [bar(console, size / (max(sizes) or 1.0), _BAR) if size > 0 else "" for size in sizes]
     print_columns(console, rows, left=("feature", ""), colours=["cyan"] * len(listed))
     rest = sum(1 for one in features if one.contribution or one.drop) - len(listed)
     if rest:

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from rankwright.cli.engines import engine_started
-from rankwright.cli.files import check_missing, check_target
+from rankwright.cli.files import check_missing, check_target, engine_started, matched, read_judgements, show_queries
 from rankwright.cli.options import (
     FILE,
-    Whole,
+    Integer,
     columns_option,
     engine_option,
     normalize_option,
@@ -21,15 +20,15 @@ from rankwright.cli.options import (
     part_option,
     threads_option,
 )
-from rankwright.cli.tables import matched, read_judgements, tell_queries
+from rankwright.cli.printing import counted, progress, reading
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
     from rankwright.data.dataset import RankingData
     from rankwright.data.trec_table import TrecTable
     from rankwright.io.roles import Columns
-    from rankwright.text.index.index import Index
-    from rankwright.text.search.features import MadeFeatures
+    from rankwright.text.features import MadeFeatures
+    from rankwright.text.index import Index
 
 _NUMBERS = "numbers"
 _SETS = ("base", "sigir06", _NUMBERS)
@@ -67,7 +66,7 @@ _CANDIDATES_HELP = "Documents of a query: the top ones of every function, the ju
     "--table", type=FILE, metavar="FILE", help="Features of documents: a header line, then rows of id, TAB, numbers."
 )
 @click.option("--candidates", default="union", metavar="union|judged|RUN", show_default=True, help=_CANDIDATES_HELP)
-@click.option("--depth", type=Whole(1), default=1000, show_default=True, help="Documents taken from each function.")
+@click.option("--depth", type=Integer(1), default=1000, show_default=True, help="Documents taken from each function.")
 @part_option
 @threads_option(1, "Does not affect the output.")
 @engine_option
@@ -138,7 +137,6 @@ def _check_usage(sources: Sequence[Path], runs: bool) -> None:
 
 
 def _check_target(target: Path, sources: Sequence[Path]) -> None:
-    """Refuse an output that could not be written before doing the work."""
     from rankwright.io.detect import check_suffix, suffix_of
     from rankwright.io.folder import HEADER
 
@@ -167,12 +165,10 @@ def _from_index(
     threads: int,
     engine: str | None,
 ) -> MadeFeatures:
-    from rankwright.cli.printing import progress, reading
     from rankwright.io.trec import read_run
-    from rankwright.text.index.index import Index
-    from rankwright.text.reading.queries import read_queries
-    from rankwright.text.search.columns import Columns
-    from rankwright.text.search.features import make_features, read_document_table
+    from rankwright.text.features import Columns, make_features, read_document_table
+    from rankwright.text.index import Index
+    from rankwright.text.queries import read_queries
 
     index = Index.open(folder)
     fields = index.fields if per_field and len(index.fields) > 1 else ()
@@ -180,7 +176,7 @@ def _from_index(
     columns = Columns(index, list(dict.fromkeys((*of_sets, *names))))
     with reading(file) as update:
         queries = read_queries(file, part=part, progress=update)
-    tell_queries(queries, file)
+    show_queries(queries, file)
     if judgements is not None and qrels is not None:
         judgements = matched(judgements, queries, qrels)
     chosen: str | TrecTable = candidates
@@ -204,7 +200,7 @@ def _from_index(
 
 
 def _set_of(name: str, index: Index, fields: Sequence[str]) -> list[str]:
-    from rankwright.text.search.columns import feature_set
+    from rankwright.text.features import feature_set
 
     if name != _NUMBERS:
         return feature_set(name, fields)
@@ -214,7 +210,6 @@ def _set_of(name: str, index: Index, fields: Sequence[str]) -> list[str]:
 
 
 def _from_runs(sources: Sequence[Path], judgements: TrecTable | None, normalize: str) -> RankingData:
-    from rankwright.cli.printing import reading
     from rankwright.data.fusion import runs_to_data
     from rankwright.io.trec import read_run
 
@@ -230,7 +225,7 @@ def _from_runs(sources: Sequence[Path], judgements: TrecTable | None, normalize:
 
 def _notes(made: MadeFeatures) -> list[str]:
     notes = [
-        f"{_counted(len(queries), 'query', 'queries')} left out: {why} ({_first(queries)})"
+        f"{counted(len(queries), 'query', 'queries')} left out: {why} ({_first(queries)})"
         for queries, why in (
             (made.without_judgements, "no judgements"),
             (made.without_candidates, "no document found"),
@@ -238,15 +233,11 @@ def _notes(made: MadeFeatures) -> list[str]:
         if queries
     ]
     if made.unknown_documents:
-        notes.append(f"{_counted(made.unknown_documents, 'document', 'documents')} left out: not in the index")
+        notes.append(f"{counted(made.unknown_documents, 'document', 'documents')} left out: not in the index")
     if made.missed_documents:
-        what = _counted(made.missed_documents, "relevant document is", "relevant documents are")
+        what = counted(made.missed_documents, "relevant document is", "relevant documents are")
         notes.append(f"{what} not among the candidates")
     return notes
-
-
-def _counted(number: int, one: str, several: str) -> str:
-    return f"{number:,} {one if number == 1 else several}"
 
 
 def _first(names: Sequence[str]) -> str:

@@ -1,22 +1,35 @@
-"""Files of a command: read with a progress bar, and checked before hours of work end in one that cannot be written."""
+"""Files of commands: read with a progress bar, cleaned if asked for, and checked before hours of work end in vain.
+
+What the columns of a table were taken for is one line on stderr, so that a wrong guess is seen at once.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from rankwright.cli.engines import open_partitioned
-from rankwright.cli.printing import reading
-from rankwright.cli.tables import tell_layout
+import click
+
+from rankwright.cli.options import MISSING_AS_ZERO
+from rankwright.cli.printing import counted, reading
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
     from rankwright.cluster.cluster import Transport
+    from rankwright.data.cleaning import Cleaner, Cleaning
     from rankwright.data.dataset import RankingData
+    from rankwright.data.trec_table import TrecTable
+    from rankwright.io.detect import Detected
+    from rankwright.io.files import Source
     from rankwright.io.roles import Columns
+    from rankwright.text.documents import DocumentFiles
+    from rankwright.text.queries import Queries
+
+_LITTLE = 100_000_000  # values, rows × features: see docs/howto/scale.md
 
 
 def read_features(
@@ -28,16 +41,187 @@ def read_features(
     threads: int = 1,
     engine: Transport | None = None,
 ) -> RankingData:
-    """The feature data of a file, with a line on what the columns of a table are taken for; parts with an engine."""
+    """The feature data of a file, in partitions with an engine; a line says what columns are taken for."""
     from rankwright.io.detect import detected, read_data
 
     if engine is not None:
         return open_partitioned(path, engine, group, columns)
-    with detected(path, columns) as found:
-        tell_layout(found, columns)
+    with detected(path, columns) as file:
+        show_layout(file, columns)
         with reading(path) as update:
             negative: Literal["error", "zero"] = "zero" if negative_as_zero else "error"
-            return read_data(found, group=group, negative=negative, columns=columns, n_jobs=threads, progress=update)
+            return read_data(file, group=group, negative=negative, columns=columns, n_jobs=threads, progress=update)
+
+
+@contextmanager
+def engine_started(name: str | None) -> Iterator[Transport | None]:
+    """The engine of a name, ended with the block; what Dask logs is not shown, errors say it."""
+    if name is None:
+        yield None
+        return
+    from rankwright.cluster.open import engine_of
+
+    logging.disable(logging.CRITICAL)
+    try:
+        transport = engine_of(name)
+        try:
+            yield transport
+        finally:
+            transport.close()
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+def open_partitioned(
+    path: Path, transport: Transport, group: Path | None = None, columns: Columns | None = None
+) -> RankingData:
+    """The data of a folder, in partitions with an engine."""
+    from rankwright.cluster.open import open_partitions
+    from rankwright.cluster.worker import Local
+    from rankwright.io.detect import detected
+
+    with detected(path, columns) as file:
+        kind = file.kind
+    if kind not in ("partitions", "folders") and not (kind == "parquet" and Path(path).is_dir()):
+        how = f"rankwright convert {path} --by-query 16 -o {path.stem}.partitions"
+        raise InputError(f"is not in partitions, which --engine needs; make them: {how}", path)
+    if group is not None:
+        raise InputError("group sizes are for LETOR text without qid; this data has query ids", path)
+    data = open_partitions(path, transport, columns=columns)
+    values = data.n_docs * data.n_features
+    if values < _LITTLE and not isinstance(transport, Local):
+        what = f"{path} has {values:,} values (rows × features)"
+        click.echo(f"note: {what}; an engine pays from about {_LITTLE:,}, below that none is faster", err=True)
+    return data
+
+
+def show_layout(file: Detected, columns: Columns | None = None) -> None:
+    """Say what the columns of a table of features are taken for."""
+    from rankwright.io.detect import layout_of
+
+    layout = layout_of(file, columns)
+    if layout is None:
+        return
+    as_written = (layout.qid, layout.label) == ("qid", "label") and layout.docid in (None, "docid")
+    if file.kind == "csv" or layout.skipped or not as_written:  # not of what Rankwright itself writes
+        click.echo(f"reading {file.path}: {layout}", err=True)
+
+
+def show_documents(files: DocumentFiles, kind: str | None, used: Sequence[str] | None) -> None:
+    """Say what the columns of files of documents are taken for; only the fields ``used`` are, None for all."""
+    from rankwright.data.categories import named
+    from rankwright.text.documents import document_columns
+
+    for path in files.paths:
+        columns = document_columns(path, kind, files.columns)
+        if columns is None:
+            continue
+        fields = [name for name in columns.values() if name and name != "id" and (used is None or name in used)]
+        key = next(name for name, field in columns.items() if field == "id")
+        skipped = [name for name, field in columns.items() if field not in fields and name != key]
+        left = f"; skipped {named(skipped)}" if skipped else ""
+        click.echo(f"reading {path}: ids {key!r}, fields {named(fields) or 'none'}{left}", err=True)
+
+
+def show_queries(queries: Queries, path: str | Path) -> None:
+    """Say what the columns of a table of queries were taken for."""
+    if queries.layout:
+        click.echo(f"read {path}: {counted(len(queries), 'query', 'queries')}; {queries.layout}", err=True)
+
+
+def show_doubt(file: Detected) -> None:
+    """Say that a table could hold features as well as judgements, where either will do."""
+    if file.kind in ("csv", "parquet") and file.doubt:
+        click.echo(f"note: {file.path}: {file.doubt}", err=True)
+
+
+def read_judgements(source: Source, columns: Columns | None = None) -> TrecTable:
+    """The judgements of a file, with a line on what the columns of a table were taken for."""
+    from rankwright.io.files import OpenFile
+    from rankwright.io.trec import read_qrels
+
+    path = source.path if isinstance(source, OpenFile) else source
+    with reading(path) as progress:
+        table = read_qrels(source, progress, columns=columns)
+    if table.layout:
+        size = f"{counted(table.n_docs, 'judgement')} of {counted(table.n_queries, 'query', 'queries')}"
+        click.echo(f"read {path}: {size}; {table.layout}", err=True)
+    return table
+
+
+def matched(table: TrecTable, queries: Iterable[tuple[str, str]], path: Path) -> TrecTable:
+    """Judgements with the ids of the queries that they name by text, and a line that says how many."""
+    from rankwright.io.trec import match_queries
+
+    new, number = match_queries(table, queries)
+    if number:
+        click.echo(f"note: {number:,} of {table.n_queries:,} queries of {path} matched by their text", err=True)
+    return new
+
+
+def cleaner_alone(options: dict[str, Any]) -> Cleaner | None:
+    """As :func:`cleaner_of`, where ``--relevant-from`` is for cleaning only."""
+    cleaner = cleaner_of(options)
+    if options.pop("relevant_from", None) is not None:
+        raise InputError("--relevant-from is for --clean, which is not given")
+    return cleaner
+
+
+def cleaner_of(options: dict[str, Any], *, for_training: bool = False) -> Cleaner | None:
+    """What the options ask for, taken out of them; None without ``--clean``.
+
+    ``--relevant-from`` stays among the options if it is for training too.
+    """
+    clean, above, scaled = (options.pop(name) for name in ("clean", "clean_above", "clean_scaled"))
+    if not clean:
+        used = "--clean-above" if above is not None else "--clean-scaled" if scaled else None
+        if used is not None:
+            raise InputError(f"{used} is for --clean, which is not given")
+        return None
+    relevant_from = options["relevant_from"] if for_training else options.pop("relevant_from")
+    from rankwright.data.cleaning import Cleaner
+
+    if above is not None and not 0 < above < 1:
+        raise InputError(f"--clean-above is {above:g}; expected a cosine between 0 and 1")
+    if relevant_from is not None and not 0 < relevant_from < float("inf"):
+        raise InputError(f"--relevant-from is {relevant_from:g}; expected a number above 0")
+    default = Cleaner()
+    return Cleaner(
+        default.threshold if above is None else above,
+        default.relevant_from if relevant_from is None else relevant_from,
+        scaled,
+    )
+
+
+def clean_data(
+    cleaner: Cleaner | None, data: RankingData, path: Path, threads: int = 1
+) -> tuple[RankingData, Cleaning | None]:
+    """The clean data of a file and what was dropped, which is also printed, on stderr."""
+    if cleaner is None:
+        return data, None
+    try:
+        clean, cleaning = cleaner.clean(data, n_jobs=threads)
+    except InputError as error:
+        raise InputError(error.message, path) from None
+    click.echo(f"cleaned {path}: dropped {cleaning.text}", err=True)
+    advice = cleaner.advice(data, cleaning)
+    if advice:
+        click.echo(f"warning: {path}: {advice} by --clean-scaled", err=True)
+    return clean, cleaning
+
+
+def filled(data: RankingData, number: float) -> RankingData:
+    """The data with a number where a feature is missing; how many there were is printed, on stderr."""
+    import numpy as np
+
+    if not np.isfinite(number):
+        raise InputError(f"--fill is {number:g}; expected a finite number")
+    X = data.X.copy()
+    values = X.data if data.is_sparse else X
+    missing = np.isnan(values)
+    values[missing] = number
+    click.echo(f"filled {int(missing.sum()):,} missing values with {number:g}", err=True)
+    return data.with_features(X)
 
 
 def check_target(target: Path, sources: Iterable[Path | None], *, is_folder: bool = False) -> None:
@@ -58,8 +242,13 @@ def check_plots(plots: Iterable[Path], targets: Sequence[Path], sources: Sequenc
 
     for plot in plots:
         check_plot_name(plot)
+    check_targets(targets, sources)
+
+
+def check_targets(targets: Sequence[Path], sources: Sequence[Path | None], folder: Path | None = None) -> None:
+    """Reject files that cannot be written, that are being read or given twice; ``folder`` may be a folder."""
     for number, target in enumerate(targets):
-        check_target(target, sources)
+        check_target(target, sources, is_folder=target == folder)
         if target in targets[:number]:
             raise InputError("is given twice; expected different files to write to", target)
 
@@ -76,6 +265,17 @@ def naming_files(files: Mapping[str, Path | None]) -> Iterator[None]:
         if str(error.path) not in files:
             raise
         raise InputError(error.message, files[str(error.path)], error.line) from None
+
+
+@contextmanager
+def naming_missing_option() -> Iterator[None]:
+    """Name the option that takes features of a model as 0 in errors about those that an index cannot give."""
+    from rankwright.data.dataset import MissingFeaturesError
+
+    try:
+        yield
+    except MissingFeaturesError as error:
+        raise InputError(f"{error.message}; to take them as 0, use {MISSING_AS_ZERO}", error.path) from None
 
 
 def _missing_values(fact: str, files: Sequence[Path | None]) -> InputError:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rankwright.cli.files import check_target
-from rankwright.cli.options import FILE, Whole, normalize_option, output_option
+from rankwright.cli.files import check_target, read_judgements
+from rankwright.cli.options import FILE, Integer, normalize_option, output_option
+from rankwright.cli.printing import counted, reading
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ _CHOOSE_HELP = "For rrf: choose k by these judgements, of other queries than tho
 @click.option("-m", "--measure", metavar="NAME", help="What --choose-k chooses by.  [default: nDCG@10]")
 @click.option("--phi", type=click.FloatRange(0, 1), default=0.8, show_default=True, help="For rbc: patience of a user.")
 @normalize_option("For combsum and combmnz: how scores are normalised within a query.")
-@click.option("--depth", type=Whole(1), default=1000, show_default=True, help="Maximum number of documents per query.")
+@click.option("--depth", type=Integer(1), default=1000, show_default=True, help="Maximum documents per query.")
 def command(
     sources: tuple[Path, ...],
     target: Path,
@@ -62,7 +63,6 @@ def command(
       rankwright fuse bm25.run dirichlet.run -o combmnz.run --method combmnz
       rankwright compare qrels.txt bm25.run rrf.run combmnz.run
     """
-    from rankwright.cli.printing import reading
     from rankwright.data.fusion import fuse
     from rankwright.io.trec import read_run, write_run
 
@@ -90,12 +90,10 @@ def _check(method: str, k: float | None, qrels: Path | None, measure: str | None
 
 
 def _chosen(tables: list[TrecTable], path: Path, measure: str | None) -> float:
-    """The best k by the judgements of a file, with a line on how good it is."""
-    from rankwright.cli.tables import read_judgements
-    from rankwright.evaluation.fusion_choice import choose_k
+    from rankwright.evaluation.evaluate import choose_k
 
-    found = choose_k(tables, read_judgements(path), measure or "nDCG@10")
-    tried = ", ".join(f"{k:g}: {mean:.4f}" for k, mean in found.means.items())
-    queries = "1 query" if found.queries == 1 else f"{found.queries:,} queries"
-    click.echo(f"k is {found.k:g}, by {found.measure} of {queries} ({tried})", err=True)
-    return found.k
+    choice = choose_k(tables, read_judgements(path), measure or "nDCG@10")
+    means = ", ".join(f"{k:g}: {mean:.4f}" for k, mean in choice.means.items())
+    queries = counted(choice.queries, "query", "queries")
+    click.echo(f"k is {choice.k:g}, by {choice.measure} of {queries} ({means})", err=True)
+    return choice.k

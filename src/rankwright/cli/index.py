@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from rankwright.cli.files import show_documents
 from rankwright.cli.options import FILE, columns_option, output_option
-from rankwright.cli.tables import tell_documents
+from rankwright.cli.printing import counted, progress
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
     from rankwright.io.roles import Columns
-    from rankwright.text.index.index import Index
-    from rankwright.text.reading.documents import DocumentFiles
+    from rankwright.text.documents import DocumentFiles
+    from rankwright.text.index import Index
 
 _ANALYZERS = ("plain", "porter", "porter+stop")
 
@@ -108,13 +109,13 @@ def command(
         return
     if not documents:
         raise click.UsageError("Missing argument 'DOCS...'.")
-    from rankwright.text.reading.documents import DocumentFiles
+    from rankwright.text.documents import DocumentFiles
 
     files = DocumentFiles(documents, columns, () if html is None else _names(html))
     if not add:
         asked = None if fields is None else _names(fields)
         stored = [name for one in numbers for name in _names(one)]
-        tell_documents(files, kind, None if asked is None else [*asked, *stored])
+        show_documents(files, kind, None if asked is None else [*asked, *stored])
         index = _build(
             files,
             target,
@@ -133,11 +134,10 @@ def command(
     if has_settings:
         what = "no options for fields, numbers, analysers or texts"
         raise InputError(f"--add keeps the settings of the index; expected {what}")
-    tell_documents(files, kind, None)
+    show_documents(files, kind, None)
     index, n_before = _add(files, target, format=kind, errors=errors)
     n_added = index.n_docs - n_before
-    shown = "1 document" if n_added == 1 else f"{n_added:,} documents"
-    click.echo(f"added {shown} to {target}: {_summary(index)}", err=True)
+    click.echo(f"added {counted(n_added, 'document')} to {target}: {_summary(index)}", err=True)
 
 
 def _names(text: str) -> list[str]:
@@ -145,16 +145,14 @@ def _names(text: str) -> list[str]:
 
 
 def _build(documents: DocumentFiles, target: Path, **options: Any) -> Index:
-    from rankwright.cli.printing import progress
-    from rankwright.text.index.index import build_index
+    from rankwright.text.index import build_index
 
     with progress(f"indexing {documents.paths[0].name}") as update:
         return build_index(documents, target, progress=update, **options)
 
 
 def _add(documents: DocumentFiles, path: Path, **options: Any) -> tuple[Index, int]:
-    from rankwright.cli.printing import progress
-    from rankwright.text.index.index import Index, IndexChanged
+    from rankwright.text.index import Index, IndexChanged
 
     while True:
         index = Index.open(path)
@@ -166,7 +164,7 @@ def _add(documents: DocumentFiles, path: Path, **options: Any) -> tuple[Index, i
 
 
 def _set_numbers(table: Path, path: Path) -> None:
-    from rankwright.text.index.index import Index, IndexChanged
+    from rankwright.text.index import Index, IndexChanged
 
     while True:
         before = Index.open(path)

@@ -12,19 +12,17 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 import numpy as np
 
-from rankwright.cli.files import check_plots
+from rankwright.cli.files import check_plots, read_judgements, show_doubt, show_layout
 from rankwright.cli.options import FILE, feature_options, json_option
-from rankwright.cli.parts import show_partitions
-from rankwright.cli.printing import bar, escape, new_console, styled
-from rankwright.cli.tables import read_judgements, tell_doubt, tell_layout
+from rankwright.cli.partitions import show_partitions
+from rankwright.cli.printing import bar, escape, new_console, reading, styled
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from rankwright.data.dataset import RankingData
-    from rankwright.data.pairs import PairSummary
-    from rankwright.data.summary import FeatureSummary, QrelsSummary, RunSummary, ScoresSummary, Spread
+    from rankwright.data.summary import FeatureSummary, PairSummary, QrelsSummary, RunSummary, ScoresSummary, Spread
     from rankwright.data.trec_table import TrecTable
     from rankwright.io.detect import Detected
     from rankwright.io.roles import Columns
@@ -91,7 +89,7 @@ def command(
         _refuse_pairs(wants_pairs, path, "an index")
         show_index(path, as_json)
         return
-    found: Summary | SavedModel
+    summary: Summary | SavedModel
     with detected(path, columns) as file:
         kind = file.kind
         if verify:
@@ -101,19 +99,19 @@ def command(
         if kind == "model":
             from rankwright.models.saving import load_model
 
-            found = load_model(file.source)
+            summary = load_model(file.source)
         else:
-            tell_layout(file, columns)
-            tell_doubt(file)
-            found, pairs = _summary(file, group, "zero" if negative_as_zero else "error", columns, wants_pairs)
+            show_layout(file, columns)
+            show_doubt(file)
+            summary, pairs = _summary(file, group, "zero" if negative_as_zero else "error", columns, wants_pairs)
     if as_json:
         from rankwright.models.saving import SavedModel
 
-        as_dict = _model_dict(found) if isinstance(found, SavedModel) else found.to_dict()
+        as_dict = _model_dict(summary) if isinstance(summary, SavedModel) else summary.to_dict()
         counted = {} if pairs is None else {"pairs": pairs.to_dict()}
         click.echo(json.dumps({"path": str(path), "format": kind, **as_dict, **counted}, ensure_ascii=False))
     else:
-        _show(new_console(), path, kind, found)
+        _show(new_console(), path, kind, summary)
     _finish(pairs, plots, as_json)
 
 
@@ -141,10 +139,9 @@ def _summary(
     columns: Columns | None,
     with_pairs: bool,
 ) -> tuple[Summary, PairSummary | None]:
-    from rankwright.cli.printing import reading
     from rankwright.data import summary as summaries
-    from rankwright.io.columns import read_columns
     from rankwright.io.detect import FORMATS, read_data
+    from rankwright.io.fields import read_fields
     from rankwright.io.trec import read_run
 
     if file.kind == "qrels":
@@ -154,7 +151,7 @@ def _summary(
         if file.kind == "run":
             return summaries.summarize_run(read_run(file.source, progress, columns=columns)), None
         if file.kind == "scores":
-            chunks = [part.numbers("score") for part in read_columns(file.source, ("score",), ("score",), progress)]
+            chunks = [part.numbers("score") for part in read_fields(file.source, ("score",), ("score",), progress)]
             return summaries.summarize_scores(np.concatenate(chunks)), None
         # Text is read as float64: float32 could make two features or two values look the same.
         dtype = "float64" if FORMATS[file.kind].is_text else None
@@ -165,50 +162,50 @@ def _summary(
 def _pairs(data: RankingData | TrecTable, wanted: bool) -> PairSummary | None:
     if not wanted:
         return None
-    from rankwright.data.pairs import pair_summary
+    from rankwright.data.summary import pair_summary
 
     return pair_summary(data)
 
 
-def _show(console: Console, path: Path, kind: str, found: Summary | SavedModel) -> None:
+def _show(console: Console, path: Path, kind: str, summary: Summary | SavedModel) -> None:
     from rankwright.data.summary import FeatureSummary, QrelsSummary, RunSummary, ScoresSummary
     from rankwright.io.detect import FORMATS
     from rankwright.models.saving import SavedModel
 
     console.print(f"[bold]{escape(str(path))}[/]  [dim]{FORMATS[kind].title}[/]\n")
-    if isinstance(found, SavedModel):
-        _show_model(console, found)
+    if isinstance(summary, SavedModel):
+        _show_model(console, summary)
         return
-    if isinstance(found, ScoresSummary):
-        _line(console, "scores", f"{found.documents:,}, {found.distinct:,} of them distinct")
-        _line(console, "values", _spread(found.scores))
+    if isinstance(summary, ScoresSummary):
+        _line(console, "scores", f"{summary.documents:,}, {summary.distinct:,} of them distinct")
+        _line(console, "values", _spread(summary.scores))
         return
-    _line(console, "queries", f"{found.queries:,}")
-    _line(console, "judgements" if isinstance(found, QrelsSummary) else "documents", f"{found.documents:,}")
-    _line(console, "per query", _spread(found.documents_per_query))
-    if isinstance(found, RunSummary):
-        _line(console, "scores", f"{_number(found.score_min)} to {_number(found.score_max)}")
-        _line(console, "tied scores", f"{found.tied_share:.1%} of the documents share their score with another")
+    _line(console, "queries", f"{summary.queries:,}")
+    _line(console, "judgements" if isinstance(summary, QrelsSummary) else "documents", f"{summary.documents:,}")
+    _line(console, "per query", _spread(summary.documents_per_query))
+    if isinstance(summary, RunSummary):
+        _line(console, "scores", f"{_number(summary.score_min)} to {_number(summary.score_max)}")
+        _line(console, "tied scores", f"{summary.tied_share:.1%} of the documents share their score with another")
         return
-    if isinstance(found, FeatureSummary):
-        _show_features(console, found, None if kind == "letor" else found.dtype)
-    _show_labels(console, found.labels)
-    _line(console, "no relevant", _share(found.queries_without_relevant, found.queries))
-    _line(console, "all relevant", _share(found.queries_without_non_relevant, found.queries))
+    if isinstance(summary, FeatureSummary):
+        _show_features(console, summary, None if kind == "letor" else summary.dtype)
+    _show_labels(console, summary.labels)
+    _line(console, "no relevant", _share(summary.queries_without_relevant, summary.queries))
+    _line(console, "all relevant", _share(summary.queries_without_non_relevant, summary.queries))
 
 
-def _show_features(console: Console, found: FeatureSummary, dtype: str | None) -> None:
-    _line(console, "document ids", "yes" if found.document_ids else "none")
-    stored = found.kind if dtype is None else f"{found.kind} {dtype}"
-    _line(console, "features", f"{found.features:,} {stored}, {found.density:.1%} of the values not 0")
-    _line(console, "values", f"{_number(found.feature_min)} to {_number(found.feature_max)}")
-    if found.missing:
-        _line(console, "missing", f"{found.missing:.1%} of the values")
-    if found.categorical_features:
-        _line(console, "categorical", _listed(found.categorical_features))
-    _line(console, "constant", _listed(found.constant_features))
-    _line(console, "duplicates", _listed([_equation(group) for group in found.duplicate_features]))
-    for name, dropped in (("cleaning", found.cleaning), ("", found.cleaning_scaled)):
+def _show_features(console: Console, summary: FeatureSummary, dtype: str | None) -> None:
+    _line(console, "document ids", "yes" if summary.document_ids else "none")
+    stored = summary.kind if dtype is None else f"{summary.kind} {dtype}"
+    _line(console, "features", f"{summary.features:,} {stored}, {summary.density:.1%} of the values not 0")
+    _line(console, "values", f"{_number(summary.feature_min)} to {_number(summary.feature_max)}")
+    if summary.missing:
+        _line(console, "missing", f"{summary.missing:.1%} of the values")
+    if summary.categorical_features:
+        _line(console, "categorical", _listed(summary.categorical_features))
+    _line(console, "constant", _listed(summary.constant_features))
+    _line(console, "duplicates", _listed([_equation(group) for group in summary.duplicate_features]))
+    for name, dropped in (("cleaning", summary.cleaning), ("", summary.cleaning_scaled)):
         if dropped is not None:
             _line(console, name, f"would drop {dropped.text}")
 
@@ -218,30 +215,28 @@ def _show_labels(console: Console, labels: Sequence[tuple[float, int]]) -> None:
 
 
 def _show_counts(console: Console, title: str, rows: Sequence[tuple[str, int]]) -> None:
-    """Counts with their shares and bars."""
-    total, most = max(1, sum(count for _, count in rows)), max(1, *(count for _, count in rows))
-    block = "█" if console.encoding.lower().startswith("utf") else "#"
-    width, digits = max(len(text) for text, _ in rows), len(f"{most:,}")
+    total, largest = max(1, sum(count for _, count in rows)), max(1, *(count for _, count in rows))
+    width, digits = max(len(text) for text, _ in rows), len(f"{largest:,}")
     room = max(10, min(_BAR, console.width - _MARGIN - width - digits - 12))
     for at, (text, count) in enumerate(rows):
-        drawn = f"  [cyan]{bar(count / most, room, block)}[/]" if count else ""
+        drawn = f"  [cyan]{bar(console, count / largest, room)}[/]" if count else ""
         head = f"{title if at == 0 else '':<{_MARGIN - 2}}"
         numbers = f"{text:>{width}}  {count:>{digits},}  {count / total:>6.1%}"
         console.print(f"  [dim]{head}[/]{numbers}{drawn}")
 
 
-def _show_pairs(console: Console, found: PairSummary) -> None:
-    _line(console, "pairs", f"{found.pairs:,} of documents of one query with different labels")
-    _line(console, "pairs/query", _spread(found.pairs_per_query))
-    _line(console, "most pairs", f"the tenth of the queries with most pairs has {found.top_share:.1%} of them")
-    if found.rank_pairs:
-        rows = [(f"{_number(pair.higher)} over {_number(pair.lower)}", pair.pairs) for pair in found.rank_pairs]
+def _show_pairs(console: Console, pairs: PairSummary) -> None:
+    _line(console, "pairs", f"{pairs.pairs:,} of documents of one query with different labels")
+    _line(console, "pairs/query", _spread(pairs.pairs_per_query))
+    _line(console, "most pairs", f"the tenth of the queries with most pairs has {pairs.top_share:.1%} of them")
+    if pairs.rank_pairs:
+        rows = [(f"{_number(pair.higher)} over {_number(pair.lower)}", pair.pairs) for pair in pairs.rank_pairs]
         _show_counts(console, "by labels", rows)
     else:
-        _line(console, "by labels", "too many different labels to list" if found.pairs else "none")
+        _line(console, "by labels", "too many different labels to list" if pairs.pairs else "none")
     ranges = [
         (f"{part.low:,} to {part.high:,} pairs" if part.high > part.low else f"{part.low:,} pairs", part.queries)
-        for part in found.ranges
+        for part in pairs.ranges
     ]
     _show_counts(console, "by query", ranges)
 
@@ -287,9 +282,9 @@ def _show_model(console: Console, saved: SavedModel) -> None:
     if saved.model.query_scaling is not None:
         _line(console, "scaling", f"{saved.model.query_scaling} within each query, before the weights")
     for j, values in getattr(saved.model, "categories", {}).items():
-        known = [shown_category(value) for value in values[:_SHOWN_CATEGORIES]]
-        more = [f"… {len(values):,} in all"] if len(values) > len(known) else []
-        _line(console, "categories", f"{saved.model.names[j]} ∈ {{{', '.join(known + more)}}}")
+        shown = [shown_category(value) for value in values[:_SHOWN_CATEGORIES]]
+        more = [f"… {len(values):,} in all"] if len(values) > len(shown) else []
+        _line(console, "categories", f"{saved.model.names[j]} ∈ {{{', '.join(shown + more)}}}")
     weights = [(name, weight) for name, weight in _weights(saved)[:_SHOWN_WEIGHTS] if weight]
     if weights:
         _show_weights(console, weights, "weights" if hasattr(saved.model, "coef") else "importance")
@@ -300,18 +295,16 @@ def _show_model(console: Console, saved: SavedModel) -> None:
 
 
 def _show_weights(console: Console, weights: Sequence[tuple[str, float]], title: str) -> None:
-    block = "█" if console.encoding.lower().startswith("utf") else "#"
     width = max(len(name) for name, _ in weights)
-    most = abs(weights[0][1])
+    largest = abs(weights[0][1])
     for at, (name, weight) in enumerate(weights):
         head = f"{title if at == 0 else '':<{_MARGIN - 2}}"
-        drawn = bar(abs(weight) / most, _BAR, block)
+        drawn = bar(console, abs(weight) / largest, _BAR)
         colour = "cyan" if weight > 0 else "magenta"
         console.print(f"  [dim]{head}[/]{escape(f'{name:<{width}}')}  {f'{weight:+.4g}':>10}  [{colour}]{drawn}[/]")
 
 
 def _weights(saved: SavedModel) -> list[tuple[str, float]]:
-    """Features with their weights, the largest first."""
     values = saved.model.importance()
     order = np.argsort(-np.abs(values), kind="stable").tolist()
     names = saved.model.names
@@ -366,7 +359,7 @@ def _listed(names: Sequence[str]) -> str:
 
 def show_index(path: Path, as_json: bool) -> None:
     """Describe an index, all of which is read."""
-    from rankwright.text.index.index import Index
+    from rankwright.text.index import Index
 
     index = Index.open(path)
     index.verify()
@@ -401,5 +394,5 @@ def verify_folder(file: Detected) -> None:
     from rankwright.io.folder import FOLDER
 
     if file.kind != "folder":
-        raise InputError("has no checksums; expected parts or a data folder with --verify", file.path)
+        raise InputError("has no checksums; expected partitions or a data folder with --verify", file.path)
     Container.open(Path(file.path), FOLDER).verify()

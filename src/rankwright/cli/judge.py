@@ -9,15 +9,14 @@ import secrets
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from rankwright.cli.ahead import told_of_compiling
+from rankwright.cli.files import naming_missing_option, read_judgements, show_queries
 from rankwright.cli.options import (
     FILE,
-    MISSING_AS_ZERO,
-    Whole,
+    Integer,
     analyzer_option,
     columns_option,
     index_missing_option,
@@ -27,8 +26,9 @@ from rankwright.cli.options import (
     port_option,
     seed_option,
 )
+from rankwright.cli.precompile import COMPILING_SEARCH, noting_compilation
+from rankwright.cli.printing import counted
 from rankwright.cli.serve import check_installed
-from rankwright.cli.tables import read_judgements, tell_queries
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
@@ -36,10 +36,9 @@ if TYPE_CHECKING:
     from rankwright.judging.app import Texts
     from rankwright.judging.session import JudgingPlan, Session
     from rankwright.serving.service import Service
-    from rankwright.text.reading.queries import Queries
+    from rankwright.text.queries import Queries
 
 _FUNCTIONS = ("bm25", "dirichlet", "tfidf")
-_COMPILING = "compiling the search code, once on this machine: 20 to 60 seconds …"
 _FUNCTION_HELP = (
     f"Retrieval function whose top is pooled; may be repeated.  [default: {', '.join(_FUNCTIONS)}; none with --run]"
 )
@@ -62,7 +61,7 @@ _SECONDS = 30.0
 @click.option("--function", "functions", multiple=True, metavar="NAME", help=_FUNCTION_HELP)
 @click.option("--model", "models", multiple=True, type=FILE, metavar="FILE", help="Model to pool; may be repeated.")
 @click.option("--run", "runs", multiple=True, type=FILE, metavar="FILE", help="TREC run to pool; may be repeated.")
-@click.option("--depth", type=Whole(1), default=10, show_default=True, help="Documents from the top of each ranker.")
+@click.option("--depth", type=Integer(1), default=10, show_default=True, help="Documents from the top of each ranker.")
 @click.option("--order", type=click.Choice(["depth", "disagreement"]), default="depth", help=_ORDER_HELP)
 @click.option("--compare", nargs=2, metavar="A B", help=_COMPARE_HELP)
 @seed_option("Of the random order of what is shown.")
@@ -108,23 +107,20 @@ def command(
       rankwright judge docs.index queries.jsonl -o judgements --run bm25.run --run mine.run --compare bm25 mine
     """
     check_installed("judge")
-    from rankwright.data.dataset import MissingFeaturesError
     from rankwright.judging.app import Texts
     from rankwright.judging.pool import read_needs
     from rankwright.judging.records import check_judge
     from rankwright.serving.service import Service
-    from rankwright.text.reading.queries import read_queries
+    from rankwright.text.queries import read_queries
 
     check_judge(judge)
     if folder.resolve() == index.resolve():
         raise InputError("is the index; expected another folder for -o", folder)
     asked = read_queries(queries, part=part, columns=columns)
-    tell_queries(asked, queries)
+    show_queries(asked, queries)
     chosen = functions or (() if runs else _FUNCTIONS)
-    try:
+    with naming_missing_option():
         service = Service(index, models, chosen, analyzer=analyzer, missing_as_zero=missing_as_zero)
-    except MissingFeaturesError as error:
-        raise InputError(f"{error.message}; to take them as 0, use {MISSING_AS_ZERO}", error.path) from None
     plan = _plan(service, asked, runs, depth, order, compare, seed)
     if only_try:
         return
@@ -146,7 +142,7 @@ def _plan(
 
     state = service.state
     assert state.index is not None
-    with told_of_compiling(_COMPILING):
+    with noting_compilation(COMPILING_SEARCH):
         pool = make_pool(state.index, queries, state.rankers, read_runs(runs), depth)
     if compare is not None:
         for name in compare:
@@ -162,9 +158,9 @@ def _plan(
     n_pairs = sum(len(pool.documents(query)) for query in pool.queries)
     if not n_pairs:
         raise InputError("the rankers find nothing for these queries; expected queries about what is in the index")
-    n_queries = "1 query" if len(pool.queries) == 1 else f"{len(pool.queries):,} queries"
-    what = f"{n_pairs:,} documents of {n_queries}, the first {depth} of {', '.join(pool.tops)}"
-    click.echo(f"to judge: {what}", err=True)
+    queries_found = counted(len(pool.queries), "query", "queries")
+    rankers = ", ".join(pool.tops)
+    click.echo(f"to judge: {n_pairs:,} documents of {queries_found}, the first {depth} of {rankers}", err=True)
     empty = len(queries) - len(pool.queries)
     if empty:
         click.echo(f"note: nothing found for {empty:,} of {len(queries):,} queries", err=True)
@@ -207,7 +203,7 @@ def _tell_address(address: str) -> None:
 
 @click.command("agreement")
 @click.argument("sources", metavar="FOLDER|FILE...", nargs=-1, required=True, type=FILE)
-@click.option("--show", type=Whole(0), default=20, show_default=True, help="Documents to list, widest apart first.")
+@click.option("--show", type=Integer(0), default=20, show_default=True, help="Documents to list, widest apart first.")
 @columns_option
 @json_option("Print one JSON object, with all documents that differ.")
 def agreement_command(sources: tuple[Path, ...], show: int, columns: Columns | None, as_json: bool) -> None:
@@ -222,6 +218,7 @@ def agreement_command(sources: tuple[Path, ...], show: int, columns: Columns | N
       rankwright agreement qrels.txt others.qrels
     """
     from rankwright.evaluation.agreement import agreement
+    from rankwright.evaluation.render import plain
     from rankwright.judging.records import grades_of
 
     read = partial(read_judgements, columns=columns)
@@ -232,23 +229,23 @@ def agreement_command(sources: tuple[Path, ...], show: int, columns: Columns | N
             if key in grades:
                 raise InputError("is given twice; expected different judges", source)
             grades[key] = one
-    found = agreement(grades)
+    agreed = agreement(grades)
     if as_json:
-        click.echo(json.dumps(_plain(dataclasses.asdict(found)), indent=2, ensure_ascii=False))
+        click.echo(json.dumps(plain(dataclasses.asdict(agreed)), indent=2, ensure_ascii=False))
         return
-    for name, count in found.judges.items():
+    for name, count in agreed.judges.items():
         click.echo(f"{name}: {count:,} documents")
-    width = max((len(" – ".join(pair.judges)) for pair in found.pairs), default=0)
-    if found.pairs:
+    width = max((len(" – ".join(pair.judges)) for pair in agreed.pairs), default=0)
+    if agreed.pairs:
         click.echo(f"\n{'':{width}}  documents   same  kappa  linear  quadratic")
-    for pair in found.pairs:
+    for pair in agreed.pairs:
         kappas = f"{_two(pair.kappa):>5}  {_two(pair.linear):>6}  {_two(pair.quadratic):>9}"
         click.echo(f"{' – '.join(pair.judges):{width}}  {pair.documents:>9,}  {pair.same:>5.0%}  {kappas}")
-    if not found.pairs:
+    if not agreed.pairs:
         click.echo("\nno document was graded by two of them")
     if len(grades) > 2:
-        click.echo(f"\nFleiss' kappa: {_two(found.fleiss)} on {found.documents:,} documents that all have graded")
-    _list(found.disagreements, show)
+        click.echo(f"\nFleiss' kappa: {_two(agreed.fleiss)} on {agreed.documents:,} documents that all have graded")
+    _list(agreed.disagreements, show)
 
 
 def _list(apart: tuple[tuple[str, str, dict[str, float]], ...], show: int) -> None:
@@ -256,18 +253,9 @@ def _list(apart: tuple[tuple[str, str, dict[str, float]], ...], show: int) -> No
         return
     click.echo(f"\ndifferent grades: {len(apart):,} documents" + (f", {show} of them:" if len(apart) > show else ":"))
     for query, document, given in apart[:show]:
-        told = ", ".join(f"{name} {grade:g}" for name, grade in given.items())
-        click.echo(f"  {query}  {document}  {told}")
+        grades = ", ".join(f"{name} {grade:g}" for name, grade in given.items())
+        click.echo(f"  {query}  {document}  {grades}")
 
 
 def _two(value: float) -> str:
     return "–" if math.isnan(value) else f"{value:.2f}"
-
-
-def _plain(value: Any) -> Any:
-    """Values of JSON: no nan."""
-    if isinstance(value, dict):
-        return {key: _plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    return None if isinstance(value, float) and math.isnan(value) else value

@@ -18,16 +18,18 @@ import warnings
 from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
+from click.shell_completion import CompletionItem, ShellComplete, get_completion_class
 
 import rankwright
 from rankwright.caching import VARIABLE, keeps_code, temporary_cache
 from rankwright.cli.options import SuggestingGroup, unknown_option
-from rankwright.cli.printing import harmless
+from rankwright.cli.printing import harmless, print_data
 from rankwright.errors import InputError, InputWarning
 
 _DEBUG = "RANKWRIGHT_DEBUG"
 _COMPLETE = "_RANKWRIGHT_COMPLETE"  # set by the script of `rankwright completion`
+_SHELLS = ("bash", "zsh", "fish")
+_ALL_COMMAS, _FIRST_COMMA = 'string split ","', 'string split --max 1 ","'  # in fish; click's script cuts descriptions
 
 _TASKS = {
     "Begin": {
@@ -66,7 +68,14 @@ _TASKS = {
     },
 }
 _COMMANDS = {name: text for commands in _TASKS.values() for name, text in commands.items()}
-_MODULES = {"import": "import_model", "compare": "evaluate", "agreement": "judge"}  # of other names than the command
+_MODULES = {
+    "completion": "main",
+    "collection": "demo",
+    "agreement": "judge",
+    "import": "models",
+    "export": "models",
+    "compare": "evaluate",
+}  # of other names than the command
 
 _OTHER_WORDS = {
     "fit": "train", "learn": "train", "tune": "train", "predict": "rank", "score": "rank", "rerank": "rank",
@@ -110,9 +119,9 @@ class _LazyGroup(SuggestingGroup):
 
 def _show_versions(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     if asked and not ctx.resilient_parsing:
-        found = {"rankwright": rankwright.__version__, "Python": platform.python_version()}
-        found |= {name: _version(name) for name in _SHOWN_VERSIONS}
-        click.echo("\n".join(f"{name} {number}" for name, number in found.items()))
+        versions = {"rankwright": rankwright.__version__, "Python": platform.python_version()}
+        versions |= {name: _version(name) for name in _SHOWN_VERSIONS}
+        click.echo("\n".join(f"{name} {number}" for name, number in versions.items()))
         ctx.exit()
 
 
@@ -161,12 +170,43 @@ def program() -> int:
         return 1
 
 
-def _complete(asked: str) -> int:
-    """Answer the shell; a shell that waits for words must not get messages."""
-    from rankwright.cli.completion import completed
+@click.command("completion")
+@click.argument("shell", metavar="bash|zsh|fish", type=click.Choice(_SHELLS))
+def completion_command(shell: str) -> None:
+    """Print a script that completes commands, options, methods, measures and files.
 
+    \b
+    To keep it:
+      bash   rankwright completion bash > ~/.local/share/bash-completion/completions/rankwright
+      zsh    rankwright completion zsh > "${fpath[1]}/_rankwright"
+      fish   rankwright completion fish > ~/.config/fish/completions/rankwright.fish
+
+    The folder must exist; new shells use it. To try it in this bash: eval "$(rankwright completion bash)".
+
+    \b
+    Example:
+      rankwright completion bash
+      rankwright completion zsh
+    """
+    script = _of_shell(shell).source()
+    print_data((script.replace(_ALL_COMMAS, _FIRST_COMMA) if shell == "fish" else script) + "\n")
+
+
+def _of_shell(shell: str) -> ShellComplete:
+    kind = get_completion_class(shell)
+    assert kind is not None
+    return kind(cli, {}, "rankwright", _COMPLETE)
+
+
+def _complete(instruction: str) -> int:
+    """Print the words that may come next, one per line, for ``bash_complete`` and the like.
+
+    What is typed is in variables of the environment. A shell that waits for words must not get messages.
+    """
+    shell, _, task = instruction.partition("_")
     try:
-        sys.stdout.write(completed(cli, asked))
+        if shell in _SHELLS and task == "complete":
+            sys.stdout.write(_of_shell(shell).complete() + "\n")
     except Exception:
         if os.environ.get(_DEBUG):
             raise
@@ -175,7 +215,6 @@ def _complete(asked: str) -> int:
 
 
 def _traceback_file() -> str:
-    """Write the traceback to a file, and say where."""
     try:
         with tempfile.NamedTemporaryFile("w", prefix="rankwright-", suffix=".txt", delete=False) as file:
             file.write(f"rankwright {rankwright.__version__}, Python {sys.version}\n{sys.argv!r}\n")

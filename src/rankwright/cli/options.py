@@ -32,8 +32,8 @@ _COLUMNS_HELP = (
     f"Columns of a table where their names do not tell; roles are {', '.join(TABLES[:-1])} and {TABLES[-1]}."
 )
 _ENGINE_HELP = (
-    "Where data in parts is used, or features are made: local, processes, processes:4, dask://host:port, dask://local "
-    "or dask://local:4. The result does not depend on it."
+    "Where partitioned data is used, or features are made: local, processes, processes:4, dask://host:port, "
+    "dask://local or dask://local:4. The result does not depend on it."
 )
 _CLEAN_HELP = (
     "Drop documents whose features are all 0, and relevant and other documents of a query that look the same, as "
@@ -52,7 +52,7 @@ _PAIR_HELP = (
 _PROPENSITIES_HELP = "With --position: CSV with position and propensity, as `rankwright clicks` writes it."
 
 
-class Whole(click.IntRange):
+class Integer(click.IntRange):
     """A whole number from a minimum up to what 32 bits hold: no array could be indexed by larger ones."""
 
     def __init__(self, minimum: int) -> None:
@@ -84,7 +84,7 @@ def numbers(_: click.Context, param: click.Parameter, text: str | None) -> list[
     return [positive(part, param.opts[0], "numbers above 0, separated by commas") for part in text.split(",")]
 
 
-def whole_numbers(_: click.Context, param: click.Parameter, text: str) -> list[int]:
+def integers(_: click.Context, param: click.Parameter, text: str) -> list[int]:
     """Callback of an option that takes whole numbers from 1, separated by commas."""
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isascii() and part.isdecimal() and len(part) < 10 and int(part) > 0 for part in parts):
@@ -144,12 +144,12 @@ def json_option(what: str = "Print one JSON object.") -> Any:
 
 def seed_option(what: str = "Random seed.") -> Any:
     """``--seed``, of commands that draw something."""
-    return click.option("--seed", type=Whole(0), default=0, show_default=True, help=what)
+    return click.option("--seed", type=Integer(0), default=0, show_default=True, help=what)
 
 
 def threads_option(default: int = 1, what: str = "Number of threads; the result does not depend on it.") -> Any:
     """``--threads``."""
-    return click.option("--threads", type=Whole(1), default=default, show_default=True, help=what)
+    return click.option("--threads", type=Integer(1), default=default, show_default=True, help=what)
 
 
 def normalize_option(what: str) -> Any:
@@ -230,7 +230,7 @@ class FunctionOption(click.Option):
     @property
     def help(self) -> str:
         """The help text."""
-        from rankwright.text.search.functions import function_names  # loads numpy
+        from rankwright.text.functions import function_names  # loads numpy
 
         return self._help.format(functions=function_names())
 
@@ -256,8 +256,11 @@ class MethodCommand(click.Command):
         """The command's own parameters, and those of the methods: these import the estimators."""
         from rankwright.training.methods import METHODS
 
-        own = [param for param in self._own if not isinstance(param, _MethodOption)]
-        self._own[:] = [*_method_options(tuple(METHODS)), *own]  # in place: click adds to this list and takes from it
+        parameters = [param for param in self._own if not isinstance(param, _MethodOption)]
+        self._own[:] = [
+            *_method_options(tuple(METHODS)),
+            *parameters,
+        ]  # in place: click adds to this list and takes from it
         return self._own
 
     @params.setter
@@ -287,11 +290,11 @@ def _with_methods(sections: Mapping[str, Sequence[str]]) -> dict[str, list[str]]
     from rankwright.training.methods import declared_options
 
     options = {name: one.option for name, one in declared_options().items() if one.option is not None}
-    known = {name for names in sections.values() for name in names} | options.keys()
+    names_known = {name for names in sections.values() for name in names} | options.keys()
     followers: dict[str, list[str]] = {}
     placed: dict[str, list[str]] = {title: [] for title in sections}
     for name, option in options.items():
-        if option.after in known:
+        if option.after in names_known:
             followers.setdefault(option.after, []).append(name)
         else:
             placed.setdefault(option.section, []).append(name)
@@ -304,19 +307,27 @@ def _with_methods(sections: Mapping[str, Sequence[str]]) -> dict[str, list[str]]
 
 @cache
 def _method_options(_: tuple[str, ...]) -> list[_MethodOption]:
-    """The options that the methods of these names declare."""
     from rankwright.training.methods import declared_options
 
-    return [_click_option(name, parameter) for name, parameter in declared_options().items()]
+    options = [_arguments(name, parameter) for name, parameter in declared_options().items()]
+    return [_MethodOption(names, **settings) for names, settings in options]
 
 
-def _click_option(name: str, parameter: Parameter) -> _MethodOption:
-    """An option of the type that the rules say."""
+def parameter_options(estimator: type, *names: str) -> Any:
+    """Options for parameters of one estimator, as `rankwright train` has them; None where they are not given."""
+    from rankwright.rankers.parameters import declared
+
+    options = [_arguments(name, declared(estimator)[name]) for name in names]
+    return together(*(click.option(*spelt, **settings) for spelt, settings in options))
+
+
+def _arguments(name: str, parameter: Parameter) -> tuple[list[str], dict[str, Any]]:
+    """The names and settings of an option of the type that the rules say."""
     option, rules = parameter.option, parameter.rules
     assert option is not None
     kinds = [rule.kind for rule in rules]
     choices = option.choices or tuple(dict.fromkeys(name for rule in rules for name in rule.names))
-    minimum = next((rule.least for rule in rules if rule.least is not None), None)
+    minimum = next((rule.minimum for rule in rules if rule.minimum is not None), None)
     spelt = option.names or (f"--{name.replace('_', '-')}",)
     settings: dict[str, Any] = {}
     if option.read is Path:
@@ -334,12 +345,12 @@ def _click_option(name: str, parameter: Parameter) -> _MethodOption:
     elif choices:
         settings = {"type": click.Choice(choices)}
     elif minimum is not None:
-        settings = {"type": Whole(minimum)}
+        settings = {"type": Integer(minimum)}
     elif float in kinds:
         settings = {"type": float}
     default = _shown_default(parameter) if option.default is None else option.default
-    told = f"{option.help}  [default: {default}]" if default else option.help
-    return _MethodOption([*spelt, name], metavar=option.metavar, help=told, **settings)
+    text = f"{option.help}  [default: {default}]" if default else option.help
+    return [*spelt, name], {"metavar": option.metavar, "help": text, **settings}
 
 
 def _number_or_auto(_: click.Context, param: click.Parameter, text: str | None) -> float | str | None:
@@ -362,32 +373,31 @@ def settings_of(method: Method, options: Mapping[str, Any], settings: Sequence[s
     """
     from rankwright.training.methods import METHODS
 
-    known = method.parameters()
+    parameters = method.parameters()
     given = {name: value for name, value in options.items() if value is not None}
     for name in given:
-        if name not in known:
+        if name not in parameters:
             suited = ", ".join(other.name for other in METHODS.values() if name in other.parameters())
             raise InputError(f"{_option(name)} does not go with the method {method.name}; it is for {suited}")
-        read = getattr(known[name].option, "read", None)
+        read = getattr(parameters[name].option, "read", None)
         given[name] = given[name] if read is None else read(given[name])
-    if "losses" in known:
-        if len(given.get("losses", known["losses"].default)) < 2:
+    if "losses" in parameters:
+        if len(given.get("losses", parameters["losses"].default)) < 2:
             raise InputError(
                 f"{method.name} needs at least two losses; expected --losses with them, such as map,mrr@10"
             )
         if "feature_map" in given:
             maps = [part.strip() for part in given["feature_map"].split(",")]
             given["feature_map"] = [None if part in ("", "-") else part for part in maps]
-    return given | assigned(settings, [name for name, parameter in known.items() if parameter.is_assigned])
+    return given | assigned(settings, [name for name, parameter in parameters.items() if parameter.is_assigned])
 
 
 def _option(parameter: str) -> str:
-    """The option of a parameter, as the command names it."""
     command = click.get_current_context().command
     return next(param.opts[0] for param in command.params if param.name == parameter)
 
 
-def assigned(settings: Sequence[str], known: Sequence[str]) -> dict[str, Any]:
+def assigned(settings: Sequence[str], names: Sequence[str]) -> dict[str, Any]:
     """``NAME=VALUE`` settings; a value is a Python number, True, False or None, otherwise text."""
     from rankwright.rankers.parameters import hint
 
@@ -395,9 +405,9 @@ def assigned(settings: Sequence[str], known: Sequence[str]) -> dict[str, Any]:
     for setting in settings:
         name, equals, text = setting.partition("=")
         name = name.strip().replace("-", "_")
-        if not equals or name not in known:
-            told = hint(name, known) if equals else ""
-            expected = told or f"expected NAME=VALUE with one of {', '.join(sorted(known))}"
+        if not equals or name not in names:
+            meant = hint(name, names) if equals else ""
+            expected = meant or f"expected NAME=VALUE with one of {', '.join(sorted(names))}"
             raise InputError(f"--set is {setting!r}; {expected}")
         try:
             values[name] = ast.literal_eval(text.strip())
@@ -447,8 +457,8 @@ def unknown_option(error: click.NoSuchOption) -> str:
     spelt = name.replace("_", "-")
     by_case = {option.lower(): option for option in options}
     meant = by_case.get(spelt.lower()) or by_case.get(_OTHER_OPTIONS.get(spelt.lower(), ""))
-    told = f"did you mean {meant}?" if meant else _setting(name, command) or _meant(name, [*options, "--help"])
-    return f"No such option {name!r}" + (f"; {told}" if told else "")
+    hint = f"did you mean {meant}?" if meant else _setting(name, command) or _meant(name, [*options, "--help"])
+    return f"No such option {name!r}" + (f"; {hint}" if hint else "")
 
 
 def _spellings(param: click.Parameter) -> list[str]:
@@ -463,17 +473,17 @@ def _setting(name: str, command: Any) -> str:
     from rankwright.rankers.parameters import hint
     from rankwright.training.methods import METHODS
 
-    known = METHODS["lambdamart"].parameters() | METHODS["lambdarank"].parameters()
+    parameters = METHODS["lambdamart"].parameters() | METHODS["lambdarank"].parameters()
     word = name.lstrip("-").replace("-", "_")
-    own = word if word in known else hint(word, known).partition(" is ")[2].split(" ")[0]
+    meant = word if word in parameters else hint(word, parameters).partition(" is ")[2].split(" ")[0]
     options = {param.name: param.opts[0] for param in command.params}
-    options |= {name: parameter.set_by for name, parameter in known.items() if parameter.set_by}
-    return f"that is: {options.get(own, f'{setting.opts[0]} {own}=VALUE')}" if own else ""
+    options |= {name: parameter.set_by for name, parameter in parameters.items() if parameter.set_by}
+    return f"that is: {options.get(meant, f'{setting.opts[0]} {meant}=VALUE')}" if meant else ""
 
 
-def _meant(name: str, known: Iterable[str]) -> str:
+def _meant(name: str, names: Iterable[str]) -> str:
     """The known names that are near, as a question; empty if there are none."""
-    near = difflib.get_close_matches(name, list(dict.fromkeys(known)), n=3, cutoff=_CUTOFF)
+    near = difflib.get_close_matches(name, list(dict.fromkeys(names)), n=3, cutoff=_CUTOFF)
     best = _likeness(name, near[0]) if near else 0.0
     near = [one for one in near if best - _likeness(name, one) < _SIMILAR]
     return f"did you mean {' or '.join(near)}?" if near else ""

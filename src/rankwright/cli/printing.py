@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import math
 import re
+import shutil
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
+
+import click
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -70,9 +73,38 @@ def print_data(text: str) -> None:
     _write(sys.stdout if sys.stdout.isatty() else _unfiltered(sys.stdout), text)
 
 
+def print_table(text: str, *, is_csv: bool) -> None:
+    """Print a rendered table; CSV is data."""
+    if is_csv:
+        print_data(text)
+    else:
+        click.echo(text, nl=False)
+
+
 def styled(text: str, *, bold: bool = False) -> str:
     """Text that is bold or else dim on a terminal."""
     return (_BOLD if bold else _DIM) + text + _PLAIN
+
+
+class LiveLine:
+    """A line on stderr that is rewritten in place; nothing where stderr is no terminal."""
+
+    def __init__(self) -> None:
+        self.is_live = sys.stderr.isatty()
+        self._width = 0
+
+    def write(self, text: str) -> None:
+        """Rewrite the line."""
+        if self.is_live:
+            text = text[: shutil.get_terminal_size().columns - 1]
+            click.echo(RETURN + text.ljust(self._width), err=True, nl=False)
+            self._width = len(text)
+
+    def clear(self) -> None:
+        """Erase the line."""
+        if self._width:
+            click.echo(RETURN + " " * self._width + RETURN, err=True, nl=False)
+            self._width = 0
 
 
 def new_console() -> Console:
@@ -89,17 +121,23 @@ def escape(text: str) -> str:
     return without_markup(_CONTROL.sub(_code_point, text))
 
 
-def bar(share: float, width: int, block: str) -> str:
+def counted(number: int, singular: str, plural: str = "") -> str:
+    """A number with its noun: ``1 query``, ``1,200 queries``; the plural takes an s unless it is given."""
+    return f"{number:,} {singular if number == 1 else plural or f'{singular}s'}"
+
+
+def bar(console: Console, share: float, width: int) -> str:
     """A bar for a share of the longest one: at least one block, even if the share is not a number."""
+    block = "█" if console.encoding.lower().startswith("utf") else "#"
     return block * (max(1, round(width * min(share, 1.0))) if share >= 0 else 1)
 
 
 def decimals(numbers: list[float], digits: int, sign: str = "") -> list[str]:
     """The numbers of a column, all with as many decimals as give the largest ``digits`` digits."""
-    most = max(map(abs, numbers))
-    if most and not 1e-6 <= most < 1e9:
+    largest = max(map(abs, numbers))
+    if largest and not 1e-6 <= largest < 1e9:
         return [f"{number:{sign}.{digits}g}" for number in numbers]
-    places = max(0, digits - 1 - math.floor(math.log10(most))) if most else 1
+    places = max(0, digits - 1 - math.floor(math.log10(largest))) if largest else 1
     return [f"{number:{sign}.{places}f}" for number in numbers]
 
 
@@ -133,8 +171,8 @@ def _write(stream: Any, text: str) -> None:
         stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
-def _code_point(found: re.Match[str]) -> str:
-    return f"\\u{ord(found[0]):04x}"
+def _code_point(character: re.Match[str]) -> str:
+    return f"\\u{ord(character[0]):04x}"
 
 
 @contextmanager

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankwright.cli.engines import engine_started
-from rankwright.cli.files import check_target, read_features, ways_to_fill
+from rankwright.cli.files import check_target, engine_started, read_features, ways_to_fill
 from rankwright.cli.options import FILE, MISSING_AS_ZERO, device_option, engine_option, feature_options, missing_option
 from rankwright.cli.printing import print_data
 from rankwright.errors import InputError
@@ -82,7 +81,7 @@ def command(
       rankwright rank model.rkw test.txt -o test.scores
       rankwright evaluate test.txt test.scores -m nDCG@10
       rankwright rank model.rkw test.txt --device cuda -o test.run
-      rankwright rank model.rkw big.parts --engine processes:4 -o big.scores
+      rankwright rank model.rkw big.partitions --engine processes:4 -o big.scores
     """
     from rankwright.io.detect import suffix_of
     from rankwright.models.saving import load_model
@@ -136,9 +135,9 @@ def scored(
     data = read_features(features, group, negative_as_zero=negative_as_zero, columns=columns, engine=engine)
     model: Any = saved.model
     if device == "cuda":
-        from rankwright.gpu.scoring import OnDevice
+        from rankwright.gpu.scoring import DeviceModel
 
-        model = OnDevice(saved.model)
+        model = DeviceModel(saved.model)
     try:
         if missing_as_zero and not place_of(data).is_partitioned:  # explanations look at the features, too
             X, names = saved.model.with_missing(data.X, data.feature_names)

@@ -10,28 +10,27 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
-from rankwright.cli.files import check_target
+from rankwright.cli.files import check_target, naming_missing_option, show_queries
 from rankwright.cli.options import (
     FILE,
     MISSING_AS_ZERO,
     FunctionOption,
-    Whole,
+    Integer,
     columns_option,
     json_option,
     output_option,
     part_option,
     threads_option,
 )
-from rankwright.cli.printing import styled
-from rankwright.cli.tables import tell_queries
+from rankwright.cli.printing import counted, progress, reading, styled
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
     from rankwright.io.roles import Columns
-    from rankwright.text.index.index import Index
-    from rankwright.text.index.view import View
-    from rankwright.text.reading.queries import Queries
-    from rankwright.text.search.results import Hits, QueryWords, Snippet
+    from rankwright.text.contents import View
+    from rankwright.text.index import Index
+    from rankwright.text.queries import Queries
+    from rankwright.text.search import Hits, QueryWords, Snippet
 
 _FEW, _MANY = 10, 1000
 _INDENT = 4
@@ -69,7 +68,7 @@ class Engine(Protocol):
 @click.option("--field", metavar="NAME", help="Field to search.  [default: all]")
 @click.option(
     "-k",
-    type=Whole(1),
+    type=Integer(1),
     metavar="N",
     help=f"Maximum number of documents.  [default: {_FEW}; for a run {_MANY:,}]",
 )
@@ -125,11 +124,10 @@ def command(
       rankwright search docs.index queries.jsonl -o bm25.run
       rankwright evaluate qrels.txt bm25.run
     """
-    from rankwright.cli.printing import reading
-    from rankwright.text.index.index import Index
-    from rankwright.text.reading.queries import read_queries
-    from rankwright.text.search.functions import parse_function
-    from rankwright.text.search.scorer import Scorer, default_analyzer
+    from rankwright.text.functions import parse_function
+    from rankwright.text.index import Index
+    from rankwright.text.queries import read_queries
+    from rankwright.text.search import Scorer, default_analyzer
 
     if model is not None and (function or field):
         raise click.UsageError("--model cannot be combined with --function or --field")
@@ -155,28 +153,25 @@ def command(
         assert target is not None
         with reading(queries) as update:
             asked = read_queries(queries, part=part, columns=columns, progress=update)
-        tell_queries(asked, queries)
+        show_queries(asked, queries)
         _write_run(index, engine, asked, k or _MANY, threads, target, tag or (model or Path(chosen.name)).stem)
 
 
 def _learned(index: Index, model: Path, missing_as_zero: bool, table: Path | None) -> Engine:
-    from rankwright.data.dataset import MissingFeaturesError
     from rankwright.models.saving import load_model
-    from rankwright.text.search.features import read_document_table
-    from rankwright.text.search.learned import LearnedSearch
+    from rankwright.text.features import read_document_table
+    from rankwright.text.learned import LearnedSearch
 
     saved = load_model(model)
     numbers = None if table is None else read_document_table(table, index)
     try:
-        return LearnedSearch(index, saved, missing_as_zero=missing_as_zero, numbers=numbers)
-    except MissingFeaturesError as error:
-        raise InputError(f"{error.message}; to take them as 0, use {MISSING_AS_ZERO}", model) from None
+        with naming_missing_option():
+            return LearnedSearch(index, saved, missing_as_zero=missing_as_zero, numbers=numbers)
     except InputError as error:
         raise InputError(error.message, model) from None
 
 
 def _queries_file(arguments: tuple[str, ...], target: Path, as_json: bool) -> Path:
-    """The file whose run is to be written to ``target``."""
     if as_json:
         raise click.UsageError("--json prints the results of one QUERY; expected no -o with it")
     if len(arguments) != 1:
@@ -192,31 +187,31 @@ def _answer(
     index: Index, view: View, engine: Engine, text: str, k: int, facts: dict[str, Any] | None, field: str | None
 ) -> None:
     """Print the results of one query: for people or, given facts to go before them, as JSON."""
-    from rankwright.text.search.results import query_words, title_and_snippet
+    from rankwright.text.search import query_words, title_and_snippet
 
     words = query_words(view, text)
     docs, scores = engine.search(text, k)
     width = max(shutil.get_terminal_size((_WIDTH, 24)).columns, _LEAST_WIDTH) if facts is None else _WIDTH_OF_JSON
     room = width - _INDENT
-    found = [
+    hits = [
         (rank, score, index.doc_id(doc), *title_and_snippet(index, doc, words.weights, view.analyze, room, field))
         for rank, (doc, score) in enumerate(zip(docs.tolist(), scores.tolist(), strict=True), 1)
     ]
     if facts is not None:
         results = [
             {"rank": rank, "score": score, "id": doc_id, "title": title, "snippet": part.text}
-            for rank, score, doc_id, title, part in found
+            for rank, score, doc_id, title, part in hits
         ]
         answer = {"query": text, **facts, "unknown": words.unknown, "results": results}
         click.echo(json.dumps(answer, indent=2, ensure_ascii=False))
         return
-    for rank, score, doc_id, title, part in found:
+    for rank, score, doc_id, title, part in hits:
         _print_result(rank, score, doc_id, title, part, width)
-    _tell_words(words, bool(found))
+    _tell_words(words, bool(hits))
 
 
 def _print_result(rank: int, score: float, doc_id: str, title: str, part: Snippet, width: int) -> None:
-    from rankwright.text.search.results import shorten
+    from rankwright.text.search import shorten
 
     start = f"{rank:>{_INDENT - 2}}. {score:.4f}  {doc_id}"
     room = width - len(start) - 2
@@ -241,7 +236,6 @@ def _tell_words(words: QueryWords, is_found: bool) -> None:
 def _write_run(index: Index, engine: Engine, asked: Queries, k: int, threads: int, target: Path, tag: str) -> None:
     import numpy as np
 
-    from rankwright.cli.printing import progress
     from rankwright.data.trec_table import TrecTable
     from rankwright.io.trec import write_run
 
@@ -252,5 +246,4 @@ def _write_run(index: Index, engine: Engine, asked: Queries, k: int, threads: in
     nothing = [query for query, size in zip(asked.ids, np.diff(hits.indptr).tolist(), strict=True) if not size]
     if nothing:
         named = ", ".join(nothing[:_NAMED]) + (", …" if len(nothing) > _NAMED else "")
-        which = "1 query" if len(nothing) == 1 else f"{len(nothing):,} queries"
-        click.echo(f"note: nothing found for {which} ({named})", err=True)
+        click.echo(f"note: nothing found for {counted(len(nothing), 'query', 'queries')} ({named})", err=True)

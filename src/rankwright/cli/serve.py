@@ -7,21 +7,21 @@ from pathlib import Path
 
 import click
 
-from rankwright.cli.ahead import told_of_compiling
+from rankwright.cli.files import naming_missing_option
 from rankwright.cli.options import (
     FILE,
     MISSING_AS_ZERO,
     FunctionOption,
-    Whole,
+    Integer,
     analyzer_option,
     index_missing_option,
     port_option,
     positive,
     threads_option,
 )
+from rankwright.cli.precompile import COMPILING_SEARCH, noting_compilation
 from rankwright.errors import InputError
 
-_COMPILING = "compiling the search code, once on this machine: 20 to 60 seconds …"
 _NEEDED = ("starlette", "uvicorn")
 _MODEL_HELP = "Model file; may be repeated. Requests name it by its stem."
 _FUNCTION_HELP = "Retrieval function to serve beside the models: {functions}; may be repeated.  [default: bm25]"
@@ -40,12 +40,12 @@ _TRY_HELP = "Load everything, answer one request of each kind, and end."
 @port_option(8080)
 @click.option("--allow-host", "further", multiple=True, metavar="NAME", help=_ALLOW_HELP)
 @threads_option(2, "Requests computed at a time.")
-@click.option("--waiting", type=Whole(0), default=32, show_default=True, help="Requests that may wait for a thread.")
+@click.option("--waiting", type=Integer(0), default=32, show_default=True, help="Requests that may wait for a thread.")
 @click.option("--seconds", default="10", show_default=True, metavar="N", help="Time for a request, waiting included.")
-@click.option("--most-documents", type=Whole(1), default=10_000, show_default=True, help="Documents of one request.")
-@click.option("--most-results", type=Whole(1), default=1_000, show_default=True, help="Results of one search.")
-@click.option("--most-bytes", type=Whole(1), default=8 << 20, show_default=True, help="Bytes of a request's body.")
-@click.option("--reload", "every", type=Whole(0), default=2, show_default=True, metavar="SECONDS", help=_RELOAD_HELP)
+@click.option("--most-documents", type=Integer(1), default=10_000, show_default=True, help="Documents of one request.")
+@click.option("--most-results", type=Integer(1), default=1_000, show_default=True, help="Results of one search.")
+@click.option("--most-bytes", type=Integer(1), default=8 << 20, show_default=True, help="Bytes of a request's body.")
+@click.option("--reload", "every", type=Integer(0), default=2, show_default=True, metavar="SECONDS", help=_RELOAD_HELP)
 @click.option("--quiet", is_flag=True, help="Do not log requests that succeed.")
 @click.option("--try", "only_try", is_flag=True, help=_TRY_HELP)
 def command(
@@ -80,7 +80,6 @@ def command(
       rankwright serve --model model.rkw --quiet
     """
     check_installed("serve")
-    from rankwright.data.dataset import MissingFeaturesError
     from rankwright.serving.app import make_app
     from rankwright.serving.http import local_names
     from rankwright.serving.requests import Limits
@@ -95,14 +94,12 @@ def command(
     limits = Limits(most_bytes, most_documents, most_results, seconds=time, threads=threads, waiting=waiting)
     notify = json_lines(quiet)
     chosen = functions or (("bm25",) if index is not None else ())
-    try:
+    with naming_missing_option():
         service = Service(index, models, chosen, analyzer=analyzer, missing_as_zero=missing_as_zero, notify=notify)
-    except MissingFeaturesError as error:
-        raise InputError(f"{error.message}; to take them as 0, use {MISSING_AS_ZERO}", error.path) from None
     bound = bind(host, port)
     with bound:
         names = local_names(host, further)
-        with told_of_compiling(_COMPILING):
+        with noting_compilation(COMPILING_SEARCH):
             took = service.warm_up()
         click.echo(f"ready after {took:.1f} s: {', '.join(service.state.rankers)}", err=True)
         if names is None:

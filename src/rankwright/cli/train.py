@@ -15,14 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankwright.cli.ahead import announce, compiling_ahead
-from rankwright.cli.cleaning import clean_data, cleaner_of
-from rankwright.cli.engines import engine_started, tell_of_copies, training_course
-from rankwright.cli.files import check_target, naming_files, read_features
+from rankwright.cli.files import check_target, clean_data, cleaner_of, engine_started, naming_files, read_features
 from rankwright.cli.options import (
     FILE,
+    Integer,
     MethodCommand,
-    Whole,
     clean_options,
     complete_measure,
     complete_method,
@@ -37,11 +34,12 @@ from rankwright.cli.options import (
     threads_option,
     training_data_options,
 )
+from rankwright.cli.precompile import announce, precompiling
+from rankwright.cli.training import ResumableRun, facts_of, note_copies, notices, resumable_run, show, watched
 from rankwright.errors import InputError
 from rankwright.training.methods import parse_method
 
 if TYPE_CHECKING:
-    from rankwright.cli.engines import Course
     from rankwright.cluster.cluster import Transport
     from rankwright.data.cleaning import Cleaner
     from rankwright.data.dataset import RankingData
@@ -85,7 +83,7 @@ _HOW = "over clicks: each as the only relevant document of its page, weighted by
 )
 @output_option("Model file, such as m.rkw.")
 @click.option("--valid", type=FILE, metavar="FILE", help="Validation data.")
-@click.option("--cv", type=Whole(0), metavar="K", help=_CV_HELP)
+@click.option("--cv", type=Integer(0), metavar="K", help=_CV_HELP)
 @click.option("-m", "--measure", metavar="NAME", shell_complete=complete_measure, help=_MEASURE_HELP)
 @click.option("--continue", "start", type=FILE, metavar="MODEL", help=_CONTINUE_HELP)
 @click.option("--set", "assigned", multiple=True, metavar="NAME=VALUE", help=_SET_HELP)
@@ -168,12 +166,11 @@ def command(
       rankwright train train.txt --method lambdarank --valid vali.txt --set hidden=15 -o model.rkw
       rankwright train train.txt --method svm-map --C 10 --clean --clean-scaled -o model.rkw
       rankwright train train.txt --method svm-map --device cuda -o model.rkw
-      rankwright train big.parts --method svm-map --engine dask://scheduler:8786 -o model.rkw
+      rankwright train big.partitions --method svm-map --engine dask://scheduler:8786 -o model.rkw
       rankwright train pages.rank --method rank-svm --position position --propensities p.csv -o clicks.rkw
       rankwright rank model.rkw test.txt -o test.run
       rankwright evaluate test.txt test.run
     """
-    from rankwright.cli.training import show
     from rankwright.models.saving import load_model
     from rankwright.training.train import plan
 
@@ -197,12 +194,12 @@ def command(
         settings = _folds(settings, cv) | settings
     decided = plan(chosen, settings, measure=measure, validated=valid is not None, random_state=seed, n_jobs=threads)
     read = partial(_read, negative_as_zero=negative_as_zero, columns=columns, cleaner=cleaner, threads=threads)
-    with engine_started(engine) as started, training_course(engine, resume, target) as course:
+    with engine_started(engine) as started, resumable_run(engine, resume, target) as course:
         inputs = (features, group), (valid, valid_group), (start, saved)
         read = partial(read, engine=started)
         trained, facts = _trained(decided, method.strip().lower(), read, *inputs, target, course, shown)
         if course is not None:
-            course.finish(whole=not facts["interrupted"])
+            course.finish(complete=not facts["interrupted"])
     paths = {"model": str(target), "features": str(features), "valid": None if valid is None else str(valid)}
     facts = paths | facts
     if as_json:
@@ -221,28 +218,27 @@ def _trained(
     validation: tuple[Path | None, Path | None],
     continued: tuple[Path | None, SavedModel | None],
     target: Path,
-    course: Course | None,
+    course: ResumableRun | None,
     shown: Shown,
 ) -> tuple[Trained, dict[str, Any]]:
     """Read the data, train and save the model; what is known then. Data are given by their file and that of groups."""
-    from rankwright.cli.training import facts_of, notices, watched
     from rankwright.training.train import STARTING_MODEL, TRAINING, VALIDATION, held_out
 
-    with compiling_ahead(method, announce, getattr(decided.ranker, "device", "cpu")) as ahead:
+    with precompiling(method, announce, getattr(decided.ranker, "device", "cpu")) as precompiler:
         data, dropped = read(*training)
         checked, also = (None, None) if validation[0] is None else read(*validation)
-        ahead.finish(data)
-    tell_of_copies(decided.ranker, method, data, checked)
+        precompiler.finish(data)
+    note_copies(decided.ranker, method, data, checked)
     if course is not None:
         course.follow(data, checked)
     with naming_files({TRAINING: training[0], VALIDATION: validation[0], STARTING_MODEL: continued[0]}):
         data, checked, clicks = shown.apart(data, checked)
         if checked is not None:
-            checked, found = held_out(data, checked)
-            for notice in found:
+            checked, shared = held_out(data, checked)
+            for notice in shared:
                 click.echo(f"warning: {notice.text}", err=True)
         train = partial(decided.train, data, checked, start=continued[1], **clicks)
-        trained, compiled = watched(decided, train, starts=continued[1] is not None, told=ahead.told)
+        trained, compiled = watched(decided, train, starts=continued[1] is not None, announced=precompiler.announced)
         notices(trained)
     trained.save(target)
     facts = shown.described(facts_of(trained, compiled))
@@ -261,8 +257,8 @@ def _read(
 ) -> tuple[RankingData, dict[str, Any] | None]:
     options: dict[str, Any] = {"negative_as_zero": negative_as_zero, "columns": columns, "threads": threads}
     read = read_features(path, group, engine=engine, **options)
-    data, found = clean_data(cleaner, read, path, threads)
-    return data, None if found is None else found.to_dict()
+    data, cleaning = clean_data(cleaner, read, path, threads)
+    return data, None if cleaning is None else cleaning.to_dict()
 
 
 def _check_output(target: Path, sources: list[Path | None]) -> None:
@@ -313,13 +309,13 @@ class Shown:
     @classmethod
     def of(cls, options: dict[str, Any], method: Method, engine: str | None = None) -> Shown:
         """Take them out of the options, checked."""
-        position, pair, known = (options.pop(name) for name in ("position", "pair", "propensities"))
+        position, pair, propensities = (options.pop(name) for name in ("position", "pair", "propensities"))
         if position is None:
-            used = "--pair" if pair is not None else "--propensities" if known is not None else None
+            used = "--pair" if pair is not None else "--propensities" if propensities is not None else None
             if used is not None:
                 raise InputError(f"{used} is for --position, which is not given")
             return cls(None, None, None)
-        if known is None:
+        if propensities is None:
             raise InputError("--position needs the propensities of positions; expected --propensities FILE")
         if method.name not in ("rank-svm", "lambdamart"):
             raise InputError(f"{method.name} takes no --position; expected --method rank-svm or lambdamart")
@@ -327,7 +323,7 @@ class Shown:
             raise InputError("--position does not go with --engine; expected one of the two")
         from rankwright.clicks.reading import read_propensities
 
-        return cls(position, pair, read_propensities(Path(known)))
+        return cls(position, pair, read_propensities(Path(propensities)))
 
     def apart(
         self, data: RankingData, valid: RankingData | None
@@ -335,11 +331,11 @@ class Shown:
         """The data without these columns, and the weights of clicks as an argument of a training, if there are any."""
         if self.position is None:
             return data, valid, {}
-        from rankwright.rankers.positions import clicks_of
+        from rankwright.rankers.inputs import clicks_of
         from rankwright.training.train import TRAINING, VALIDATION, about
 
-        known = self.pair is None and data.feature_names is not None and _PAIR in data.feature_names
-        wanted = [name for name in (self.position, _PAIR if known else self.pair) if name is not None]
+        has_pair = self.pair is None and data.feature_names is not None and _PAIR in data.feature_names
+        wanted = [name for name in (self.position, _PAIR if has_pair else self.pair) if name is not None]
         with about(TRAINING):
             places = [_column(data, name) for name in wanted]
             position, *pair = (data.to_caller_order(_values(data, at)) for at in places)
@@ -351,10 +347,10 @@ class Shown:
                 shown = valid.to_caller_order(_values(valid, at[0]))
                 valid = _without(valid, at)
         with about(TRAINING):
-            found = clicks_of(data, valid, position, self.propensities, pair[0] if pair else None, shown)
-        for notice in found.notices:
+            clicks = clicks_of(data, valid, position, self.propensities, pair[0] if pair else None, shown)
+        for notice in clicks.notices:
             click.echo(f"warning: {notice.text}", err=True)
-        return data, valid, {"clicks": found}
+        return data, valid, {"clicks": clicks}
 
     def described(self, facts: dict[str, Any]) -> dict[str, Any]:
         """The facts of a training, with what their values mean where labels are clicks."""
@@ -362,8 +358,8 @@ class Shown:
 
 
 def _has(data: RankingData, name: str) -> bool:
-    known = range(1, data.n_features + 1)
-    return name in data.feature_names if data.feature_names is not None else name in map(str, known)
+    numbers = range(1, data.n_features + 1)
+    return name in data.feature_names if data.feature_names is not None else name in map(str, numbers)
 
 
 def _column(data: RankingData, name: str) -> int:

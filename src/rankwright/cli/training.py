@@ -1,13 +1,12 @@
-"""A training as people see it: progress while it runs, notices, and the outcome as facts or in words."""
+"""Training as people see it: progress while it runs, notices, the outcome as facts or in words; and `--resume`."""
 
 from __future__ import annotations
 
-import shutil
 import signal
-import sys
 import textwrap
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rankwright.caching import is_compiled
-from rankwright.cli.ahead import told_of_compiling
-from rankwright.cli.printing import RETURN, styled
+from rankwright.cli.precompile import noting_compilation
+from rankwright.cli.printing import RETURN, LiveLine, counted, styled
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
+    from rankwright.cluster.journal import Journal
+    from rankwright.data.dataset import RankingData
     from rankwright.rankers.facts import Notice
     from rankwright.training.train import Plan, Trained
 
@@ -28,6 +29,8 @@ CROSSED = "cross-validated"
 _INTERVAL = 0.25  # seconds between two updates of the progress line
 _MARGIN = 14
 _WRAPPED = 104  # columns of a long text
+_NOT_DECIDING = {"target", "threads", "engine", "resume", "as_json"}  # options of train that leave the model as it is
+_CHUNK = 1 << 22
 
 
 class Watch:
@@ -39,18 +42,17 @@ class Watch:
         self._starts = starts
         self._asked = False
         self._fold = self._member = ""
-        self._live = sys.stderr.isatty()
+        self._line = LiveLine()
         self._shown_at = -_INTERVAL
-        self._width = 0
 
     def __call__(self, check: Any) -> None:
         """Show a pass or a round, if it is time to."""
         by_passes = hasattr(check, "passes")
         self._at += by_passes and check.passes == 1
         now = time.monotonic()
-        if self._live and now - self._shown_at >= _INTERVAL:
+        if self._line.is_live and now - self._shown_at >= _INTERVAL:
             self._shown_at = now
-            self._write(self._member + (self._pass(check) if by_passes else self._round(check)))
+            self._line.write(self._member + (self._pass(check) if by_passes else self._round(check)))
         # The very first pass only looks at weights of 0, which are not worth keeping.
         if self._asked and (not by_passes or self._starts or self._at > 0 or check.passes > 1):
             raise KeyboardInterrupt
@@ -94,22 +96,14 @@ class Watch:
         finally:
             if in_charge:
                 signal.signal(signal.SIGINT, signal.default_int_handler)
-            self._write("")
+            self._line.clear()
 
     def _pressed(self, *_: Any) -> None:
         if self._asked:
             raise KeyboardInterrupt
         self._asked = True
-        self._write("")
+        self._line.clear()
         click.echo(RETURN + "stopping after this pass (Ctrl-C again: at once) …", err=True)
-
-    def _write(self, text: str) -> None:
-        """Rewrite the line; an empty text clears it."""
-        if not self._live or (not text and not self._width):
-            return
-        text = text[: shutil.get_terminal_size().columns - 1]
-        click.echo(RETURN + text.ljust(self._width) + ("" if text else RETURN), err=True, nl=False)
-        self._width = len(text)
 
 
 def must_compile() -> bool:
@@ -123,12 +117,14 @@ def must_compile() -> bool:
         return False
 
 
-def watched(plan: Plan, train: Callable[..., Trained], *, starts: bool, told: bool = False) -> tuple[Trained, bool]:
+def watched(
+    plan: Plan, train: Callable[..., Trained], *, starts: bool, announced: bool = False
+) -> tuple[Trained, bool]:
     """Train with a progress line and Ctrl-C under control; the outcome, and whether code had to be compiled.
 
-    ``train`` is called with a ``callback``. ``told``: that code is compiled was said already.
+    ``train`` is called with a ``callback``. ``announced``: whether the user knows that code is compiled.
     """
-    with told_of_compiling(told=told, device=getattr(plan.ranker, "device", "cpu")) as compiled:
+    with noting_compilation(announced=announced, device=getattr(plan.ranker, "device", "cpu")) as compiled:
         if not hasattr(plan.ranker, "callback"):
             return train(), compiled()
         watch = Watch(plan.costs, starts)
@@ -183,23 +179,23 @@ def _chose(trained: Trained) -> bool:
 
 def _definitions(trained: Trained) -> list[str]:
     """What the values mean: what holds for all data once, the rest with the name of the part."""
-    lines = {part: (*found.definitions, *found.notes) for part, found in trained.evaluations.items()}
-    own = [
+    lines = {part: (*evaluation.definitions, *evaluation.notes) for part, evaluation in trained.evaluations.items()}
+    definitions = [
         line if all(line in of for of in lines.values()) else f"{part}: {line}"
         for part in lines
         for line in lines[part]
     ]
-    return list(dict.fromkeys(own))
+    return list(dict.fromkeys(definitions))
 
 
 def show(trained: Trained, facts: Mapping[str, Any]) -> None:
     """Print what is known in words, on stderr; ``facts`` as ``--json`` prints them."""
     features, valid = Path(facts["features"]).name, Path(facts["valid"] or "").name
-    what = f"{_queries(facts['queries'])} of {features}, {facts['n_features']:,} features"
+    what = f"{counted(facts['queries'], 'query', 'queries')} of {features}, {facts['n_features']:,} features"
     click.echo(styled(f"trained {trained.method}", bold=True) + f" on {what}", err=True)
     if facts["queries_skipped"]:
         why = "all relevant, or none" if trained.method.startswith("svm-") else "all labels equal"
-        _line("skipped", f"{_queries(facts['queries_skipped'])} with nothing to order ({why})")
+        _line("skipped", f"{counted(facts['queries_skipped'], 'query', 'queries')} with nothing to order ({why})")
     for name, text in trained.facts.lines(_chose(trained), valid, facts["compiled"]):
         _line(name, text)
     for line in (facts["committee"] or {}).get("summary", ()):
@@ -207,9 +203,9 @@ def show(trained: Trained, facts: Mapping[str, Any]) -> None:
         for at, part in enumerate(textwrap.wrap(text, _WRAPPED, break_on_hyphens=False)):
             _line("" if at else title, part)
     values = {part.partition(" ")[0]: value for part, value in facts["measures"].items()}
-    found = [f"{values['validation']:.4f} on {valid} (validation)"] if valid else []
-    found += [f"{values[CROSSED]:.4f} {CROSSED}"] if CROSSED in values else []
-    _line(facts["measure"], ", ".join([*found, f"{values['training']:.4f} on {features} (training)"]))
+    shown = [f"{values['validation']:.4f} on {valid} (validation)"] if valid else []
+    shown += [f"{values[CROSSED]:.4f} {CROSSED}"] if CROSSED in values else []
+    _line(facts["measure"], ", ".join([*shown, f"{values['training']:.4f} on {features} (training)"]))
     for line in facts["definitions"]:
         _line("", line)
     if CROSSED in values:
@@ -218,9 +214,114 @@ def show(trained: Trained, facts: Mapping[str, Any]) -> None:
     click.echo(f"wrote {facts['model']}{so_far}", err=True)
 
 
-def _queries(count: int) -> str:
-    return f"{count:,} {'query' if count == 1 else 'queries'}"
-
-
 def _line(name: str, text: str) -> None:
     click.echo("  " + styled(f"{name:<{_MARGIN - 2}}") + text, err=True)
+
+
+def note_copies(ranker: Any, method: str, *given: RankingData | None) -> None:
+    """Say that features in partitions are gathered for a ranker that does not train on partitions."""
+    from rankwright.data.dataset import feature_bytes
+    from rankwright.data.places import place_of
+
+    some = [data for data in given if data is not None and place_of(data).is_partitioned]
+    partitioned = [data for data in some if not ranker.trains_in_partitions(data)]
+    if partitioned:
+        size = sum(map(feature_bytes, partitioned)) / 1e6
+        what = f"{method} trains in one place; the features are copied there from their partitions"
+        click.echo(f"note: {what}, {size:,.1f} MB, for the time of the training", err=True)
+
+
+class ResumableRun:
+    """A training under way, whose results are kept until it is done.
+
+    `target`: the model file; the journal lies beside it. `key`: what decides the training. `resume`: whether to go on
+    with the journal that is there.
+    """
+
+    def __init__(self, target: Path, key: Mapping[str, Any], resume: bool) -> None:
+        from rankwright.cluster.journal import Journal, read_key
+
+        path = target.parent / f".{target.name}.journal"
+        if not resume and read_key(path) == dict(key):
+            what = "the same training was interrupted, and its results are here"
+            raise InputError(f"{what}; expected --resume to go on, or this file removed to start anew", path)
+        self.journal: Journal = Journal(path, key, resume=resume)
+
+    def follow(self, *parts: RankingData | None) -> None:
+        """Keep the results of what is computed with these data."""
+        from rankwright.data.places import place_of
+
+        for data in parts:
+            if data is not None:
+                place_of(data).record_to(self.journal)
+
+    def finish(self, complete: bool) -> None:
+        """The model is saved: the journal is removed, unless the training was stopped on the way."""
+        if complete:
+            self.journal.remove()
+        else:
+            click.echo(f"note: {self.resume_hint}", err=True)
+
+    @property
+    def resume_hint(self) -> str:
+        return f"the results so far are in {self.journal.path}; the same command with --resume goes on from there"
+
+
+@contextmanager
+def resumable_run(engine: str | None, resume: bool, target: Path) -> Iterator[ResumableRun | None]:
+    """The course of a training with an engine; None without one. An error says how to go on."""
+    if engine is None:
+        if resume:
+            raise InputError("--resume is for trainings with --engine; expected --engine, too")
+        yield None
+        return
+    course = ResumableRun(target, _key(), resume)
+    try:
+        yield course
+    except InputError as error:
+        if resume or course.journal.recorded:
+            raise InputError(f"{error.message}; {course.resume_hint}", error.path, error.line) from None
+        raise
+    finally:
+        if resume or course.journal.recorded:
+            course.journal.close()
+        else:
+            course.journal.remove()  # there is nothing to go on from
+
+
+def _key() -> dict[str, Any]:
+    """What decides a training: version, options, and the content of files."""
+    from rankwright import __version__
+
+    options = click.get_current_context().params
+    given = {name: _text(value) for name, value in sorted(options.items()) if name not in _NOT_DECIDING}
+    return {"version": __version__, **given}
+
+
+def _text(value: Any) -> Any:
+    if isinstance(value, Path):
+        return _fingerprint(value)
+    return value if value is None or isinstance(value, bool | int | float) else str(value)
+
+
+def _fingerprint(path: Path) -> str:
+    """A checksum of a file; of a folder, one of its manifest, or else of the names and sizes of its files."""
+    from rankwright.io.partitions import MANIFEST
+
+    if not path.is_dir():
+        return _checksum(path)
+    if (path / MANIFEST).is_file():
+        return _checksum(path / MANIFEST)
+    sizes = [(str(one.relative_to(path)), one.stat().st_size) for one in sorted(path.rglob("*")) if one.is_file()]
+    return f"{zlib.crc32(repr(sizes).encode()):08x}"
+
+
+def _checksum(path: Path) -> str:
+    total = 0
+    try:
+        with open(path, "rb") as file:
+            while some := file.read(_CHUNK):
+                total = zlib.crc32(some, total)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", path) from None
+    return f"{total:08x}"

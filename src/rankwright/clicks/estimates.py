@@ -1,4 +1,4 @@
-"""What a click model says: an estimate with an interval for every pair, propensities of positions, judgements."""
+"""Results of a click model: an estimate with an interval for every pair, propensities of positions, judgements."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Propensities:
 
 @dataclass(frozen=True, eq=False)
 class ClickEstimates:
-    """What a click model says of every pair of a query and a document.
+    """A click model's estimates for every pair of a query and a document.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ class ClickEstimates:
 
     @property
     def kept(self) -> Array:
-        """Which pairs have an estimate."""
+        """Mask of the pairs that have an estimate."""
         return np.isfinite(self.estimate)
 
     def cuts(self, quantiles: Sequence[float] = QUANTILES) -> Array:
@@ -180,10 +180,15 @@ class ClickEstimates:
         _write_csv(path, names, (*ids, *(column[kept] for column in numbers)))
 
 
-def _ascending(values: Sequence[float], name: str, most: float = np.inf) -> Array:
+def _ascending(values: Sequence[float], name: str, maximum: float = np.inf) -> Array:
     array = np.asarray(values, np.float64)
-    if array.ndim != 1 or not len(array) or not ((array >= 0) & (array <= most)).all() or (np.diff(array) <= 0).any():
-        span = "from 0 to 1" if most == 1 else "at least 0"
+    if (
+        array.ndim != 1
+        or not len(array)
+        or not ((array >= 0) & (array <= maximum)).all()
+        or (np.diff(array) <= 0).any()
+    ):
+        span = "from 0 to 1" if maximum == 1 else "at least 0"
         raise InputError(f"{name} are {list(values)}; expected numbers {span}, ascending")
     return array
 

@@ -57,7 +57,15 @@ def _step(indptr: Any, position: Any, clicks: Any, shown: Any, alpha: Any, theta
 
 @njit(cache=True)
 def maximise(
-    indptr: Any, position: Any, clicks: Any, shown: Any, alpha: Any, theta: Any, most: int, tol: float, history: Any
+    indptr: Any,
+    position: Any,
+    clicks: Any,
+    shown: Any,
+    alpha: Any,
+    theta: Any,
+    max_steps: int,
+    tol: float,
+    history: Any,
 ) -> int:
     """Steps of EM, in place, until no propensity changes by more than ``tol``; returns how many.
 
@@ -66,7 +74,7 @@ def maximise(
     """
     sums, before = np.empty((2, theta.size)), np.empty(theta.size)
     done = 0
-    while done < most:
+    while done < max_steps:
         history[done] = position_likelihood(indptr, position, clicks, shown, alpha, theta)
         before[:] = theta / theta.max()
         _step(indptr, position, clicks, shown, alpha, theta, sums)
@@ -124,15 +132,15 @@ def attraction(indptr: Any, position: Any, clicks: Any, shown: Any, theta: Any, 
         for cell in range(first, last):
             total += clicks[cell]
         best = 0.5 * (low + high) if total > 0.0 else 0.0
-        least = _value(best, first, last, position, clicks, shown, theta) - drop
+        minimum = _value(best, first, last, position, clicks, shown, theta) - drop
         out[0, pair] = best
         for end in range(2):
             inside, outside = best, float(end)
-            if _value(outside, first, last, position, clicks, shown, theta) >= least:
+            if _value(outside, first, last, position, clicks, shown, theta) >= minimum:
                 inside = outside
             for _ in range(_HALVINGS):
                 middle = 0.5 * (inside + outside)
-                if _value(middle, first, last, position, clicks, shown, theta) >= least:
+                if _value(middle, first, last, position, clicks, shown, theta) >= minimum:
                     inside = middle
                 else:
                     outside = middle
@@ -157,10 +165,10 @@ def information(indptr: Any, position: Any, clicks: Any, shown: Any, alpha: Any,
         total = weight.sum()
         if total <= 0.0:
             continue
-        for one in range(first, last):
-            table[position[one], position[one]] += weight[one - first]
+        for cell in range(first, last):
+            table[position[cell], position[cell]] += weight[cell - first]
             for other in range(first, last):
-                table[position[one], position[other]] -= weight[one - first] * weight[other - first] / total
+                table[position[cell], position[other]] -= weight[cell - first] * weight[other - first] / total
     return table
 
 

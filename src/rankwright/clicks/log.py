@@ -21,7 +21,7 @@ __all__ = ["ClickLog", "drop_sessions"]
 Place = Callable[[int], tuple[str | Path | None, int | None]]
 """The file and the line of a row, for messages."""
 
-_MOST = 1 << 53  # counts are summed as float64
+_MAX = 1 << 53  # counts are summed as float64
 
 
 def _nowhere(row: int) -> tuple[None, None]:
@@ -132,13 +132,13 @@ class ClickLog:
         for name, column in (others | {"session": session, "page": page}).items():
             if column is not None and len(column) != n:
                 raise InputError(f"{n} rows but {len(column)} values of {name}; expected one value per row")
-        positions = _whole(position, 1, "position", "a whole number from 1", place)
-        times = np.ones(n) if count is None else _whole(count, 1, "count", "a whole number from 1", place)
-        clicks = _whole(clicked, 0, "clicked", "0 or 1" if count is None else "a number of clicks", place)
+        positions = _checked_integers(position, 1, "position", "a whole number from 1", place)
+        times = np.ones(n) if count is None else _checked_integers(count, 1, "count", "a whole number from 1", place)
+        clicks = _checked_integers(clicked, 0, "clicked", "0 or 1" if count is None else "a number of clicks", place)
         if (clicks > times).any():
             row = int(np.argmax(clicks > times))
-            most = "0 or 1" if count is None else f"at most the {times[row]:.0f} impressions"
-            raise InputError(f"clicked is {clicks[row]:.0f}; expected {most}", *place(row))
+            expected = "0 or 1" if count is None else f"at most the {times[row]:.0f} impressions"
+            raise InputError(f"clicked is {clicks[row]:.0f}; expected {expected}", *place(row))
         queries, query_ids = codes_of(query, "query", place)
         documents, doc_ids = codes_of(document, "document", place)
         keys, pair = np.unique(queries * len(doc_ids) + documents, return_inverse=True)
@@ -154,14 +154,14 @@ class ClickLog:
 
 def codes_of(values: Sequence[Any] | Array, name: str, place: Place = _nowhere) -> tuple[Array, Array]:
     """Ids as numbers in the order of first appearance, and the ids as text."""
-    found: dict[str, int] = {}
+    code_of: dict[str, int] = {}
     items = values.tolist() if isinstance(values, np.ndarray) else values
-    codes = np.fromiter((found.setdefault(str(item), len(found)) for item in items), np.int64, len(items))
-    if "" in found or None in items:
+    codes = np.fromiter((code_of.setdefault(str(item), len(code_of)) for item in items), np.int64, len(items))
+    if "" in code_of or None in items:
         row = next(row for row, item in enumerate(items) if item is None or str(item) == "")
         raise InputError(f"{name} is empty; expected an id in every row", *place(row))
-    ids = np.empty(len(found), object)
-    ids[:] = list(found)
+    ids = np.empty(len(code_of), object)
+    ids[:] = list(code_of)
     return codes, ids
 
 
@@ -177,27 +177,25 @@ def _pages(sessions: Array, queries: Array, positions: Array) -> Array:
     return np.unique(seen * (which.max() + 1) + which, return_inverse=True)[1]
 
 
-def _whole(values: Sequence[Any] | Array, least: int, name: str, expected: str, place: Place) -> Array:
+def _checked_integers(values: Sequence[Any] | Array, minimum: int, name: str, expected: str, place: Place) -> Array:
     """Whole numbers as float64, checked."""
     try:
         numbers = np.asarray(values).astype(np.float64)
-    except (TypeError, ValueError):
-        numbers = np.array([_number(value) for value in np.asarray(values, object)])
-    wrong = ~((numbers >= least) & (numbers < _MOST) & (numbers == np.floor(numbers)))
+    except (TypeError, ValueError, OverflowError):
+        numbers = np.array([number_of(value) for value in np.asarray(values, object)])
+    wrong = ~((numbers >= minimum) & (numbers < _MAX) & (numbers == np.floor(numbers)))
     if wrong.any():
         row = int(np.argmax(wrong))
         raise InputError(f"{name} is {shown(np.asarray(values, object)[row])}; expected {expected}", *place(row))
     return numbers
 
 
-def _number(value: Any) -> float:
+def number_of(value: Any) -> float:
+    """A value as a number, NaN if it is none."""
     try:
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return float("nan")
-
-
-# Sessions that are not people, or not searching: dropped, and said.
 
 
 def drop_sessions(
@@ -235,14 +233,14 @@ def drop_sessions(
         & (clicks > max_share * shown),
     }
     dropped = np.zeros(len(shown), bool)
-    said = []
-    for what, found in rules.items():
-        new = int((found & ~dropped).sum())
-        said += [f"{new:,} {what}"] if new else []
-        dropped |= found
+    reasons = []
+    for rule, sessions in rules.items():
+        new = int((sessions & ~dropped).sum())
+        reasons += [f"{new:,} {rule}"] if new else []
+        dropped |= sessions
     if not dropped.any():
         return log
     present = int((shown > 0).sum())
     kept = ~dropped[log.session]
     lost = f"{int(shown[dropped].sum()):,} of {int(shown.sum()):,} impressions"
-    return log.rows(kept, f"dropped {int(dropped.sum()):,} of {present:,} sessions ({lost}): {', '.join(said)}")
+    return log.rows(kept, f"dropped {int(dropped.sum()):,} of {present:,} sessions ({lost}): {', '.join(reasons)}")

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from rankwright.clicks.estimates import Propensities
-from rankwright.clicks.log import ClickLog, Place
+from rankwright.clicks.log import ClickLog, Place, number_of
 from rankwright.errors import InputError, shown
 from rankwright.io.files import OpenFile, Progress, open_file
 from rankwright.io.roles import CLICKS, DOCUMENT, accepted, find, find_query, listed, plain
@@ -31,128 +31,6 @@ from rankwright.io.tables import (
 )
 
 __all__ = ["read_clicks", "read_propensities"]
-
-# OpenSearch's User Behavior Insights: `ubi_events` and `ubi_queries` as a log of impressions and clicks.
-#
-# A `query_id` is one search by one user, so one page. Impressions are the events `impression` with an object and a
-# position; where a search has none, the results that `ubi_queries` lists (`query_response_hit_ids`). Clicks are the
-# events `click`; one on a result that was never shown counts as shown where the event gives its position.
-
-
-_IMPRESSIONS, _CLICKS = ("impression", "view"), ("click",)
-
-
-def is_ubi(names: Collection[str]) -> bool:
-    """Whether these are the keys of an event of UBI."""
-    return "action_name" in names
-
-
-def ubi_log(
-    path: str | Path,
-    events: Iterable[NamedRow],
-    queries: Iterable[tuple[NamedRow, str | Path]] | None,
-) -> ClickLog:
-    """The log of some events, and of the queries that they belong to."""
-    text, users, hits = _queries(queries or ())
-    shown_at: dict[str, dict[str, tuple[Any, int]]] = {}
-    clicked: dict[str, dict[str, tuple[Any, int]]] = {}
-    n_events, n_other = 0, 0
-    for line, event in events:
-        n_events += 1
-        action, search = event.get("action_name"), event.get("query_id")
-        if action not in (*_IMPRESSIONS, *_CLICKS):
-            n_other += 1
-            continue
-        if not isinstance(search, str) or not search:
-            raise InputError(f"query_id is {shown(search)}; expected the id of a search", path, line)
-        document, position = _object(event, path, line)
-        table = clicked if action in _CLICKS else shown_at
-        table.setdefault(search, {}).setdefault(document, (position, line))
-        if isinstance(event.get("user_query"), str):
-            text.setdefault(search, event["user_query"])
-        users.setdefault(search, str(event.get("session_id") or event.get("client_id") or search))
-    rows, unplaced = _rows(shown_at, clicked, hits)
-    if not rows:
-        raise InputError(
-            f"no impressions among {n_events:,} events; expected events 'impression' with a position, or ubi_queries "
-            "with query_response_hit_ids", path,
-        )  # fmt: skip
-    notes = [f"UBI: {n_events:,} events, {n_other:,} of them neither impressions nor clicks"]
-    if unplaced:
-        notes.append(f"ignored {unplaced:,} clicks on results that were not shown and have no position")
-    least = min((row[2] for row in rows if isinstance(row[2], int | float)), default=1)
-    if least == 0:
-        notes.append("positions count from 0: 1 was added")
-    searches = [row[0] for row in rows]
-    return ClickLog.from_columns(
-        [text.get(search, search) for search in searches],
-        [row[1] for row in rows],
-        [row[2] + 1 if least == 0 and isinstance(row[2], int | float) else row[2] for row in rows],
-        [row[3] for row in rows],
-        session=[users.get(search, search) for search in searches],
-        page=searches,
-        place=lambda row: (path, rows[row][4] if row < len(rows) else None),
-        notes=notes,
-    )
-
-
-def _object(event: Mapping[str, Any], path: str | Path, line: int) -> tuple[str, Any]:
-    """The document and the position of an event; None without a position."""
-    inside = event.get("event_attributes")
-    inside = inside if isinstance(inside, dict) else {}
-    found, place = inside.get("object"), inside.get("position")
-    document = found.get("object_id") if isinstance(found, dict) else None
-    if document is None or document == "":
-        raise InputError(
-            "the event has no event_attributes.object.object_id; expected the id of a document", path, line
-        )
-    return str(document), place.get("ordinal") if isinstance(place, dict) else None
-
-
-def _queries(
-    queries: Iterable[tuple[NamedRow, str | Path]],
-) -> tuple[dict[str, str], dict[str, str], dict[str, list[str]]]:
-    """Text, user and results of every search."""
-    text, users, hits = {}, {}, {}
-    for (line, found), path in queries:
-        search = found.get("query_id")
-        if not isinstance(search, str) or not search:
-            raise InputError(f"query_id is {shown(search)}; expected the id of a search", path, line)
-        if isinstance(found.get("user_query"), str) and found["user_query"]:
-            text[search] = found["user_query"]
-        if found.get("client_id"):
-            users[search] = str(found["client_id"])
-        listed = found.get("query_response_hit_ids")
-        if isinstance(listed, list):
-            hits[search] = [str(document) for document in listed]
-    return text, users, hits
-
-
-Row = tuple[str, str, Any, int, int | None]
-
-
-def _rows(
-    shown_at: Mapping[str, Mapping[str, tuple[Any, int]]],
-    clicked: Mapping[str, Mapping[str, tuple[Any, int]]],
-    hits: Mapping[str, list[str]],
-) -> tuple[list[Row], int]:
-    """Search, document, position, click and line of every impression; how many clicks have no place."""
-    rows: list[Row] = []
-    unplaced = 0
-    base = 0 if any(at == 0 for page in shown_at.values() for at, _ in page.values()) else 1
-    for search in dict.fromkeys([*shown_at, *hits, *clicked]):
-        page: dict[str, tuple[Any, int | None]] = dict(shown_at.get(search, {}))
-        if not page:
-            page = {document: (at, None) for at, document in enumerate(hits.get(search, ()), base)}
-        for document, (position, line) in clicked.get(search, {}).items():
-            if document not in page and position is None:
-                unplaced += 1
-            elif document not in page:
-                page[document] = (position, line)
-        clicks = clicked.get(search, {})
-        rows += [(search, document, at, int(document in clicks), line) for document, (at, line) in page.items()]
-    return rows, unplaced
-
 
 _NEEDED = ("query", "docid", "position", "clicked")
 # An id is the document only where nothing else is: it may be the number of the event.
@@ -211,7 +89,7 @@ def read_propensities(path: str | Path) -> Propensities:
         raise InputError("expected CSV with the columns position and propensity", path, 1)
     by_position: dict[float, float] = {}
     for line, at, value in zip(lines, columns["position"], columns["propensity"], strict=True):
-        position, number = _number(at), _number(value)
+        position, number = number_of(at), number_of(value)
         if not position >= 1 or position != int(position) or position in by_position:
             raise InputError(f"position is {at!r}; expected each position once, from 1", path, line)
         if not is_missing(value) and not 0 < number <= 1:
@@ -254,10 +132,10 @@ def _roles(table: Table, given: Mapping[str, str]) -> dict[str, str]:
     chosen["query"] = find_query(names, given, text_first=True)
     missing = [role for role in _NEEDED if chosen[role] is None]
     if missing:
-        known = {role: accepted("query", "qid") if role == "query" else accepted(role) for role in missing}
-        expected = " and ".join(f"{_shown(role)} ({known[role]})" for role in missing)
-        what = f"has the columns {listed(names)}; expected one for {expected}"
-        raise InputError(f"{what}, or --columns {_shown(missing[0])}=NAME", table.path, 1)
+        accepted_names = {role: accepted("query", "qid") if role == "query" else accepted(role) for role in missing}
+        expected = " and ".join(f"{_shown(role)} ({accepted_names[role]})" for role in missing)
+        problem = f"has the columns {listed(names)}; expected one for {expected}"
+        raise InputError(f"{problem}, or --columns {_shown(missing[0])}=NAME", table.path, 1)
     return {role: name for role, name in chosen.items() if name is not None}
 
 
@@ -282,7 +160,7 @@ def _log(table: Table, given: Mapping[str, str]) -> ClickLog:
         clicked = _times(clicked, count, place)
     position = columns["position"]
     if _least(position) == 0:
-        position = [_plus_one(value) for value in position]
+        position = [value if (number := number_of(value)) != number else number + 1 for value in position]
         notes.append("positions count from 0: 1 was added")
     who = [columns[name] for name in ("user", "session") if name in columns]
     session = None if not who else who[0] if len(who) == 1 else list(zip(*who, strict=True))
@@ -295,10 +173,10 @@ def _log(table: Table, given: Mapping[str, str]) -> ClickLog:
 def _times(clicked: Sequence[Any], count: Sequence[Any], place: Place) -> list[Any]:
     """The clicks of rows that stand for several impressions alike."""
     clicks: list[Any] = []
-    for row, (one, n) in enumerate(zip(clicked, count, strict=True)):
-        if _number(one) not in (0.0, 1.0):
-            raise InputError(f"clicked is {shown(one)}; expected 0 or 1", *place(row))
-        clicks.append(n if _number(one) else 0)
+    for row, (value, n) in enumerate(zip(clicked, count, strict=True)):
+        if number_of(value) not in (0.0, 1.0):
+            raise InputError(f"clicked is {shown(value)}; expected 0 or 1", *place(row))
+        clicks.append(n if number_of(value) else 0)
     return clicks
 
 
@@ -306,16 +184,126 @@ def _least(values: Sequence[Any]) -> float:
     try:
         return float(np.asarray(values).astype(np.float64).min(initial=np.inf))
     except (TypeError, ValueError):
-        return min((number for number in map(_number, values) if number == number), default=np.inf)
+        return min((number for number in map(number_of, values) if number == number), default=np.inf)
 
 
-def _plus_one(value: Any) -> Any:
-    number = _number(value)
-    return value if number != number else number + 1
+# OpenSearch's User Behavior Insights: `ubi_events` and `ubi_queries` as a log of impressions and clicks.
+#
+# A `query_id` is one search by one user, so one page. Impressions are the events `impression` with an object and a
+# position; where a search has none, the results that `ubi_queries` lists (`query_response_hit_ids`). Clicks are the
+# events `click`; one on a result that was never shown counts as shown where the event gives its position.
 
 
-def _number(value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return float("nan")
+_IMPRESSIONS, _CLICKS = ("impression", "view"), ("click",)
+
+
+def is_ubi(names: Collection[str]) -> bool:
+    """Whether these are the keys of an event of UBI."""
+    return "action_name" in names
+
+
+def ubi_log(
+    path: str | Path,
+    events: Iterable[NamedRow],
+    queries: Iterable[tuple[NamedRow, str | Path]] | None,
+) -> ClickLog:
+    """The log of some events, and of the queries that they belong to."""
+    text, users, hits = _queries(queries or ())
+    shown_at: dict[str, dict[str, tuple[Any, int]]] = {}
+    clicked: dict[str, dict[str, tuple[Any, int]]] = {}
+    n_events, n_other = 0, 0
+    for line, event in events:
+        n_events += 1
+        action, search = event.get("action_name"), event.get("query_id")
+        if action not in (*_IMPRESSIONS, *_CLICKS):
+            n_other += 1
+            continue
+        if not isinstance(search, str) or not search:
+            raise InputError(f"query_id is {shown(search)}; expected the id of a search", path, line)
+        document, position = _object(event, path, line)
+        table = clicked if action in _CLICKS else shown_at
+        table.setdefault(search, {}).setdefault(document, (position, line))
+        if isinstance(event.get("user_query"), str):
+            text.setdefault(search, event["user_query"])
+        users.setdefault(search, str(event.get("session_id") or event.get("client_id") or search))
+    rows, unplaced = _rows(shown_at, clicked, hits)
+    if not rows:
+        raise InputError(
+            f"no impressions among {n_events:,} events; expected events 'impression' with a position, or ubi_queries "
+            "with query_response_hit_ids", path,
+        )  # fmt: skip
+    notes = [f"UBI: {n_events:,} events, {n_other:,} of them neither impressions nor clicks"]
+    if unplaced:
+        notes.append(f"ignored {unplaced:,} clicks on results that were not shown and have no position")
+    first = min((row[2] for row in rows if isinstance(row[2], int | float)), default=1)
+    if first == 0:
+        notes.append("positions count from 0: 1 was added")
+    searches = [row[0] for row in rows]
+    return ClickLog.from_columns(
+        [text.get(search, search) for search in searches],
+        [row[1] for row in rows],
+        [row[2] + 1 if first == 0 and isinstance(row[2], int | float) else row[2] for row in rows],
+        [row[3] for row in rows],
+        session=[users.get(search, search) for search in searches],
+        page=searches,
+        place=lambda row: (path, rows[row][4] if row < len(rows) else None),
+        notes=notes,
+    )
+
+
+def _object(event: Mapping[str, Any], path: str | Path, line: int) -> tuple[str, Any]:
+    """The document and the position of an event; None without a position."""
+    inside = event.get("event_attributes")
+    inside = inside if isinstance(inside, dict) else {}
+    object_, place = inside.get("object"), inside.get("position")
+    document = object_.get("object_id") if isinstance(object_, dict) else None
+    if document is None or document == "":
+        raise InputError(
+            "the event has no event_attributes.object.object_id; expected the id of a document", path, line
+        )
+    return str(document), place.get("ordinal") if isinstance(place, dict) else None
+
+
+def _queries(
+    queries: Iterable[tuple[NamedRow, str | Path]],
+) -> tuple[dict[str, str], dict[str, str], dict[str, list[str]]]:
+    """Text, user and results of every search."""
+    text, users, hits = {}, {}, {}
+    for (line, query), path in queries:
+        search = query.get("query_id")
+        if not isinstance(search, str) or not search:
+            raise InputError(f"query_id is {shown(search)}; expected the id of a search", path, line)
+        if isinstance(query.get("user_query"), str) and query["user_query"]:
+            text[search] = query["user_query"]
+        if query.get("client_id"):
+            users[search] = str(query["client_id"])
+        listed = query.get("query_response_hit_ids")
+        if isinstance(listed, list):
+            hits[search] = [str(document) for document in listed]
+    return text, users, hits
+
+
+Row = tuple[str, str, Any, int, int | None]
+
+
+def _rows(
+    shown_at: Mapping[str, Mapping[str, tuple[Any, int]]],
+    clicked: Mapping[str, Mapping[str, tuple[Any, int]]],
+    hits: Mapping[str, list[str]],
+) -> tuple[list[Row], int]:
+    """Search, document, position, click and line of every impression; how many clicks have no place."""
+    rows: list[Row] = []
+    unplaced = 0
+    base = 0 if any(at == 0 for page in shown_at.values() for at, _ in page.values()) else 1
+    for search in dict.fromkeys([*shown_at, *hits, *clicked]):
+        page: dict[str, tuple[Any, int | None]] = dict(shown_at.get(search, {}))
+        if not page:
+            page = {document: (at, None) for at, document in enumerate(hits.get(search, ()), base)}
+        for document, (position, line) in clicked.get(search, {}).items():
+            if document not in page and position is None:
+                unplaced += 1
+            elif document not in page:
+                page[document] = (position, line)
+        clicks = clicked.get(search, {})
+        rows += [(search, document, at, int(document in clicks), line) for document, (at, line) in page.items()]
+    return rows, unplaced

@@ -78,8 +78,8 @@ def click_pages(log: ClickLog, data: RankingData, query_ids: Sequence[str] | Non
     (['q:1', 'q:1', 'q:2', 'q:2'], [0.5, 2.0, 2.0, 0.5], [0.0, 1.0, 0.0, 0.0], [1, 2, 1, 2])
     """
     if log.page is None or (log.shown > 1).any():
-        what = "is counted" if log.page is not None else "has neither sessions nor pages"
-        raise InputError(f"the log {what}; expected a row per impression, with a column session, user or page")
+        problem = "is counted" if log.page is not None else "has neither sessions nor pages"
+        raise InputError(f"the log {problem}; expected a row per impression, with a column session, user or page")
     if data.doc_ids is None:
         raise InputError("the features have no document ids; expected those of the log")
     row_of_pair = _rows(log, data, log.query_ids if query_ids is None else query_ids)
@@ -107,10 +107,10 @@ def _rows(log: ClickLog, data: RankingData, query_ids: Sequence[str] | Array) ->
     """The row of the data for every pair of the log, −1 if there is none."""
     ids: Any = data.doc_ids
     keys = zip(map(str, data.qid.tolist()), map(str, ids.tolist()), strict=True)
-    known = {key: row for row, key in enumerate(keys)}
+    row_of = {key: row for row, key in enumerate(keys)}
     queries, documents = np.asarray(query_ids, object)[log.pair_query], log.doc_ids[log.pair_doc]
     pairs = zip(queries.tolist(), documents.tolist(), strict=True)
-    return np.array([known.get((str(query), document), -1) for query, document in pairs], np.int64)
+    return np.array([row_of.get((str(query), document), -1) for query, document in pairs], np.int64)
 
 
 def _page_ids(queries: Array, data: RankingData, rows: Array) -> Array:
@@ -120,4 +120,4 @@ def _page_ids(queries: Array, data: RankingData, rows: Array) -> Array:
     number = np.empty(len(queries), np.int64)
     number[order] = np.arange(len(queries)) - np.repeat(starts, np.diff(np.append(starts, len(queries)))) + 1
     names = data.qid[rows].tolist()
-    return np.array([f"{name}:{one}" for name, one in zip(names, number.tolist(), strict=True)])
+    return np.array([f"{name}:{count}" for name, count in zip(names, number.tolist(), strict=True)])

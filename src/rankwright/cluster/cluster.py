@@ -1,7 +1,7 @@
-"""Partitions of a data set over some hosts, and groups: one object beside every partition.
+"""Partitions of a data set over some workers, and actors: one object beside every partition.
 
-A actors's objects are made from their partition and some arguments, and changed by calls that are remembered. So what a
-lost host held is rebuilt, bit for bit, on another one: load the partition, make the objects, repeat the calls that
+Actors are made from their partition and some arguments, and changed by calls that are remembered. So what a
+lost worker held is rebuilt, bit for bit, on another one: load the partition, make the objects, repeat the calls that
 changed them. All recovery is here: a transport only starts calls and reports `WorkerLost`.
 """
 
@@ -21,29 +21,27 @@ from rankwright.errors import InputError
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 Own = Sequence[tuple[Any, ...]] | None  # arguments of every partition's own
-_MOST_LOSSES = 5  # in a row
-_LOOK = 5.0  # seconds between searches for hosts that replace lost ones
+_MAX_LOSSES = 5  # in a row
+_LOOK = 5.0  # seconds between searches for workers that replace lost ones
 
 
 class WorkerLost(Exception):
-    """A host is gone, with everything it held."""
+    """A worker is gone, with everything it held."""
 
 
 class Pending(Protocol):
-    """A pending call."""
-
     def result(self) -> Any:
-        """Wait for the result; raises WorkerLost if the host is gone, else what the call raised."""
+        """Wait for the result; raises WorkerLost if the worker is gone, else what the call raised."""
 
 
 class Transport(Protocol):
-    """Reaches hosts: starts calls on them and closes them."""
+    """Reaches workers: starts calls on them and closes them."""
 
-    def hosts(self) -> Sequence[Any]:
-        """The current hosts, at least one; new ones may appear, lost ones are left out."""
+    def workers(self) -> Sequence[Any]:
+        """The current workers, at least one; new ones may appear, lost ones are left out."""
 
-    def start(self, host: Any, method: str, *arguments: Any, **options: Any) -> Pending:
-        """Call a method of a :class:`~rankwright.cluster.worker.Host`, without waiting for the result."""
+    def start(self, worker: Any, method: str, *arguments: Any, **options: Any) -> Pending:
+        """Call a method of a :class:`~rankwright.cluster.worker.Worker`, without waiting for the result."""
 
     def close(self) -> None:
         """Release what was started."""
@@ -57,12 +55,12 @@ class Recorder(Protocol):
 
 
 class Cluster:
-    """Partitions, each on one host.
+    """Partitions, each on one worker.
 
-    `transport`: the hosts. `sources`: one for every partition. `sizes`: how much work each partition is: partitions are
-    spread so that hosts have about the same. `homes`: the hosts of some partitions, where these are already. `closes`:
-    whether closing the cluster closes the transport. `moves`: partitions that were loaded again because their host was
-    lost. `journal`: what :meth:`recall` records to.
+    `transport`: the workers. `sources`: one for every partition. `sizes`: how much work each partition is: partitions
+    are spread so that workers have about the same. `homes`: the workers of some partitions, where these are already.
+    `closes`: whether closing the cluster closes the transport. `moves`: partitions that were loaded again because their
+    worker was lost. `journal`: what :meth:`recall` records to.
     """
 
     def __init__(
@@ -76,13 +74,13 @@ class Cluster:
     ) -> None:
         self._transport, self._closes = transport, closes
         self._sources, self._sizes = list(sources), list(sizes)
-        self._name = uuid.uuid4().hex[:8]  # hosts may have partitions of other fleets
+        self._name = uuid.uuid4().hex[:8]  # workers may have partitions of other clusters
         self._home: dict[int, Any] = {}
         self._given = dict(homes or {})
         self._ready: set[int] = set()  # partitions whose objects are up to date
         self._groups: dict[int, ActorGroup] = {}
         self._made = self._losses = 0
-        self._looked: float | None = None  # time of the last search for hosts after a loss
+        self._looked: float | None = None  # time of the last search for workers after a loss
         self.moves = 0
         self.journal: Recorder | None = None
         self._settle()
@@ -107,7 +105,7 @@ class Cluster:
         arguments = [((() if own is None else own[partition]) + shared) for partition in range(self.n_partitions)]
         actors = self._groups[self._made] = ActorGroup(self, self._made, factory, arguments, threads)
         if not self._send(range(self.n_partitions), lambda partitions: self._making(actors, partitions)):
-            self._settle()  # which makes the new actors's objects, too
+            self._settle()  # which makes the new actors, too
         return actors
 
     def call(
@@ -120,15 +118,15 @@ class Cluster:
         summed: bool = False,
         changes: bool = False,
     ) -> dict[int, Any]:
-        """Call a method of a actors's objects; results by partition, or by the partitions that hold sums."""
+        """Call a method of actors; results by partition, or by the partitions that hold sums."""
         self._prepare()
         results: dict[int, Any] = {}
         waiting = set(range(self.n_partitions))
         while waiting:
             pending = []
-            for host, partitions in self._by_host(waiting):
+            for worker, partitions in self._by_worker(waiting):
                 calls = self._calls(method, own, partitions)
-                call = self._start(host, "call", self._key(actors.number), calls, shared, summed=summed)
+                call = self._start(worker, "call", self._key(actors.number), calls, shared, summed=summed)
                 pending.append((partitions, call))
             for partitions, call in pending:
                 try:
@@ -148,7 +146,7 @@ class Cluster:
 
         The journal is replayed by running the driver again: it gets every recorded result without computing it, so no
         other state is saved, and the same bits follow. Hence ``compute`` must depend only on the data and on earlier
-        recalls, and a driver changes groups afterwards, from the arrays, never inside ``compute``.
+        recalls, and a driver changes actors afterwards, from the arrays, never inside ``compute``.
         """
         if self.journal is not None:
             return self.journal.recall(compute)
@@ -164,16 +162,16 @@ class Cluster:
             )
 
     def loads(self) -> dict[int, int]:
-        """How often each partition was loaded by the current hosts."""
+        """How often each partition was loaded by the current workers."""
         counts: dict[int, int] = {}
-        for host in dict.fromkeys(self._home.values()):
-            for (name, partition), times in self._start(host, "loads").result().items():
+        for worker in dict.fromkeys(self._home.values()):
+            for (name, partition), times in self._start(worker, "loads").result().items():
                 if name == self._name:
                     counts[partition] = counts.get(partition, 0) + times
         return counts
 
     def close(self) -> None:
-        """Forget the partitions, and close the hosts if this cluster owns them."""
+        """Forget the partitions, and close the workers if this cluster owns them."""
         self._groups.clear()
         if self._closes:
             self._transport.close()
@@ -202,28 +200,28 @@ class Cluster:
                 calls.append(("call", (self._key(actors.number), self._calls(method, own, partitions), shared)))
         return calls
 
-    def _by_host(self, partitions: Iterable[int]) -> list[tuple[Any, list[int]]]:
+    def _by_worker(self, partitions: Iterable[int]) -> list[tuple[Any, list[int]]]:
         partitions_of: dict[Any, list[int]] = {}
         for partition in sorted(partitions):
             partitions_of.setdefault(self._home[partition], []).append(partition)
         return list(partitions_of.items())
 
     def _prepare(self) -> None:
-        """Before a call: use hosts that joined after a loss, and finish what an error interrupted."""
+        """Before a call: use workers that joined after a loss, and finish what an error interrupted."""
         if self._looked is not None and time.monotonic() - self._looked >= _LOOK:
             self._spread()
         if len(self._ready) < self.n_partitions:
             self._settle()
 
     def _spread(self) -> None:
-        """Move partitions from the hosts that have most to hosts that have none."""
+        """Move partitions from the workers that have most to workers that have none."""
         self._looked = time.monotonic()
-        hosts = list(self._transport.hosts())
-        load = self._loads_of(hosts)
-        for idle in [host for host in hosts if not load[host]]:
+        workers = list(self._transport.workers())
+        load = self._loads_of(workers)
+        for idle in [worker for worker in workers if not load[worker]]:
             self._looked = None
             while True:
-                busy = max(hosts, key=lambda host: load[host])
+                busy = max(workers, key=lambda worker: load[worker])
                 stored = [partition for partition, home in self._home.items() if home == busy]
                 fitting = [partition for partition in stored if load[idle] + self._sizes[partition] < load[busy]]
                 if not fitting:
@@ -236,25 +234,24 @@ class Cluster:
                 load[busy] -= self._sizes[partition]
                 load[idle] += self._sizes[partition]
 
-    def _loads_of(self, hosts: Sequence[Any]) -> dict[Any, int]:
+    def _loads_of(self, workers: Sequence[Any]) -> dict[Any, int]:
         return {
-            host: sum(self._sizes[partition] for partition, home in self._home.items() if home == host)
-            for host in hosts
+            worker: sum(self._sizes[partition] for partition, home in self._home.items() if home == worker)
+            for worker in workers
         }
 
     def _settle(self) -> set[int]:
-        """Place every partition without a host, rebuild the objects beside it there; returns the partitions that
-        moved."""
+        """Place partitions without a worker, and rebuild the objects beside them; returns those that moved."""
         moved: set[int] = set()
         while True:
-            hosts = list(self._transport.hosts())
-            lost = [partition for partition in range(self.n_partitions) if self._home.get(partition) not in hosts]
+            workers = list(self._transport.workers())
+            lost = [partition for partition in range(self.n_partitions) if self._home.get(partition) not in workers]
             self._ready.difference_update(lost)
             self._count_losses([partition for partition in lost if partition in self._home])
-            load = self._loads_of(hosts)
+            load = self._loads_of(workers)
             for partition in sorted(lost, key=lambda number: (-self._sizes[number], number)):
                 chosen = self._given.pop(partition, None)
-                self._home[partition] = chosen if chosen in hosts else min(hosts, key=lambda host: load[host])
+                self._home[partition] = chosen if chosen in workers else min(workers, key=lambda worker: load[worker])
                 load[self._home[partition]] += self._sizes[partition]
             unready = [partition for partition in range(self.n_partitions) if partition not in self._ready]
             if not unready:
@@ -264,10 +261,10 @@ class Cluster:
                 self._ready.update(unready)
 
     def _hand_over(self, partitions: Sequence[int]) -> bool:
-        """Let sources that can hand their partition to its host do so; False if a host was lost."""
-        moving = [partition for partition in partitions if hasattr(self._sources[partition], "bring")]
+        """Let sources that can hand their partition to its worker do so; False if a worker was lost."""
+        moving = [partition for partition in partitions if hasattr(self._sources[partition], "send_to")]
         try:
-            for step in ("bring", "arrive"):
+            for step in ("send_to", "wait_at"):
                 for partition in moving:
                     getattr(self._sources[partition], step)(self._home[partition])
         except WorkerLost:
@@ -278,7 +275,7 @@ class Cluster:
         self.moves += len(partitions)
         if partitions:
             self._losses, self._looked = self._losses + 1, time.monotonic()
-        if self._losses > _MOST_LOSSES:
+        if self._losses > _MAX_LOSSES:
             numbers = ", ".join(str(partition) for partition in partitions[:5]) + (", …" if len(partitions) > 5 else "")
             problem = (
                 f"workers were lost {self._losses} times in a row, the last one with the partitions {numbers} (from 0)"
@@ -288,8 +285,8 @@ class Cluster:
             )
 
     def _send(self, partitions: Iterable[int], calls_of: Callable[[list[int]], list[Call]]) -> bool:
-        """Send each host the calls for its partitions in one message; False if a host was lost."""
-        pending = [self._start(host, "several", calls_of(hosted)) for host, hosted in self._by_host(partitions)]
+        """Send each worker the calls for its partitions in one message; False if one was lost."""
+        pending = [self._start(worker, "several", calls_of(held)) for worker, held in self._by_worker(partitions)]
         complete = True
         for call in pending:
             try:
@@ -298,9 +295,9 @@ class Cluster:
                 complete = False
         return complete
 
-    def _start(self, host: Any, method: str, *arguments: Any, **options: Any) -> Pending:
+    def _start(self, worker: Any, method: str, *arguments: Any, **options: Any) -> Pending:
         try:
-            return self._transport.start(host, method, *arguments, **options)
+            return self._transport.start(worker, method, *arguments, **options)
         except WorkerLost:
             return _Lost()
 
@@ -311,8 +308,6 @@ class _Lost:
 
 
 class ActorGroup:
-    """Objects of one kind, one beside every partition."""
-
     only = None  # see `rankwright.data.places.Actors`
 
     def __init__(
@@ -322,12 +317,12 @@ class ActorGroup:
         self.factory, self.arguments, self.threads = factory, arguments, threads
         self.changes: list[tuple[str, tuple[Any, ...], Own]] = []
 
-    def ask(self, method: str, *shared: Any, own: Own = None) -> list[Any]:
+    def call(self, method: str, *shared: Any, own: Own = None) -> list[Any]:
         """Call a method that changes nothing; results in the order of the partitions."""
         results = self._cluster.call(self, method, shared, own)
         return [results[partition] for partition in range(self._cluster.n_partitions)]
 
-    def tell(self, method: str, *shared: Any, own: Own = None) -> list[Any]:
+    def update(self, method: str, *shared: Any, own: Own = None) -> list[Any]:
         """Call a method that changes the objects; the call is repeated where an object has to be rebuilt.
 
         The arguments are kept for this, so the caller must not change them.
@@ -336,11 +331,11 @@ class ActorGroup:
         self.changes.append((method, shared, own))
         return [results[partition] for partition in range(self._cluster.n_partitions)]
 
-    def note(self, method: str, *shared: Any) -> None:
+    def defer(self, method: str, *shared: Any) -> None:
         """Defer a change to the next call, which applies it where it is missing: no trip of its own."""
         self.changes.append((method, shared, None))
 
-    def total(self, method: str, *shared: Any, own: Own = None) -> Any:
+    def sum(self, method: str, *shared: Any, own: Own = None) -> Any:
         """Call a method that changes nothing and returns integers; their sum over all partitions."""
         results = self._cluster.call(self, method, shared, own, summed=True)
         return add_up([results[partition] for partition in sorted(results)])

@@ -1,8 +1,8 @@
-"""Hosts on the workers of a Dask cluster: an actor on each, called over Dask's own connections.
+"""The workers of a Dask cluster: an actor on each, called over Dask's own connections.
 
 An actor dies with its worker, and Dask's future of a call to it may then never come. So whoever waits also looks at the
-scheduler's list of workers: a worker that is not on it is a lost host. Workers that come later, such as those that
-nannies start again, are hosts too.
+scheduler's list of workers: one that is not on it is lost. Workers that come later, such as those that nannies start
+again, are used, too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 
 import rankwright
 from rankwright.cluster.cluster import Cluster, WorkerLost
-from rankwright.cluster.worker import Host, answer, pack, result_of
+from rankwright.cluster.worker import Worker, answer, pack, result_of
 from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError
 from rankwright.io.features import from_frame
@@ -30,19 +30,19 @@ from rankwright.io.features import from_frame
 _LOOK = 0.25  # seconds between checks of the cluster while waiting
 _PAUSE = 0.01
 _CONNECT = 5.0  # seconds to reach a scheduler or a worker
-_STARTING = 120.0  # seconds for workers to appear or to start a host
+_STARTING = 120.0  # seconds for workers or their actors to appear
 
 
-class DaskHost:
-    """A host as a Dask actor; requests and answers are frames, sent as arrays of bytes."""
+class WorkerActor:
+    """A :class:`Worker` as a Dask actor; requests and answers are frames, sent as arrays of bytes."""
 
     def __init__(self, threads: int, version: str) -> None:
         if version != rankwright.__version__:
             raise InputError(_VERSIONS.format(here=version, there=rankwright.__version__))
-        self._host = Host(threads)
+        self._worker = Worker(threads)
 
     def run(self, frames: Sequence[Any]) -> list[Any]:
-        return _as_arrays(answer(self._host, frames))
+        return _as_arrays(answer(self._worker, frames))
 
 
 _VERSIONS = "the workers of the Dask cluster have Rankwright {there}, this machine has {here}; expected the same"
@@ -95,7 +95,7 @@ def local_cluster(n: int | None = None) -> DaskWorkers:
     return DaskWorkers(client, [client, cluster])
 
 
-class _Seat:
+class _DaskWorker:
     """A worker and the actor on it."""
 
     def __init__(self, number: int, address: str, actor: Any) -> None:
@@ -109,52 +109,54 @@ class _Seat:
 class DaskWorkers:
     """The workers of a Dask cluster.
 
-    `client`: not asynchronous. `own`: what is closed with the engine: a client, a cluster.
+    `client`: not asynchronous. `started`: closed with the engine: a client, a cluster.
     """
 
     def __init__(self, client: Any, started: Sequence[Any] = ()) -> None:
         if client.asynchronous:
             raise InputError("the Dask client is asynchronous; expected one made with asynchronous=False")
         self.client = client
-        self._seats: dict[str, _Seat] = {}
+        self._by_address: dict[str, _DaskWorker] = {}
         self._numbers = itertools.count(1)
         self._direct: bool | None = None  # whether workers can be reached directly; else through the scheduler
-        self._finish = weakref.finalize(self, _close, list(started), self._seats)
+        self._finish = weakref.finalize(self, _close, list(started), self._by_address)
 
-    def hosts(self) -> Sequence[Any]:
+    def workers(self) -> Sequence[Any]:
         """The current workers; waits for the first one."""
         until = time.monotonic() + _STARTING
         while True:
             threads = self._threads()
-            for address in [address for address in self._seats if address not in threads]:
-                self._leave(self._seats[address])
-            for address in [address for address in threads if address not in self._seats]:
-                self._seats[address] = _Seat(next(self._numbers), address, self._actor(address, threads[address]))
-            if self._seats:
-                return sorted(self._seats.values(), key=lambda seat: seat.number)
+            for address in [address for address in self._by_address if address not in threads]:
+                self._leave(self._by_address[address])
+            for address in [address for address in threads if address not in self._by_address]:
+                self._by_address[address] = _DaskWorker(
+                    next(self._numbers), address, self._actor(address, threads[address])
+                )
+            if self._by_address:
+                return sorted(self._by_address.values(), key=lambda worker: worker.number)
             if time.monotonic() > until:
                 raise InputError(f"the Dask scheduler at {self._where()} has no workers; expected at least one")
             time.sleep(_LOOK)
 
     def at(self, address: str) -> Any:
-        return self._seats.get(address)
+        return self._by_address.get(address)
 
-    def start(self, host: Any, method: str, *arguments: Any, **options: Any) -> Any:
-        self._make_ready(host)
-        return _Reply(self, host, self._send(host, _as_arrays(pack((method, arguments, options)))))
+    def start(self, worker: Any, method: str, *arguments: Any, **options: Any) -> Any:
+        self._make_ready(worker)
+        return _Reply(self, worker, self._send(worker, _as_arrays(pack((method, arguments, options)))))
 
     def close(self) -> None:
-        """Drop the hosts, and end what this engine started."""
+        """Release the actors, and end what this engine started."""
         self._finish()
 
-    def lose(self, seat: _Seat) -> WorkerLost:
-        self._leave(seat)
-        return WorkerLost(str(seat))
+    def lose(self, worker: _DaskWorker) -> WorkerLost:
+        self._leave(worker)
+        return WorkerLost(str(worker))
 
-    def check(self, seat: _Seat) -> None:
+    def check(self, worker: _DaskWorker) -> None:
         """Raise WorkerLost if a worker is gone, InputError if the scheduler is."""
-        if self._seats.get(seat.address) is not seat or seat.address not in self._threads():
-            raise self.lose(seat)
+        if self._by_address.get(worker.address) is not worker or worker.address not in self._threads():
+            raise self.lose(worker)
 
     def gone(self) -> InputError:
         return InputError(f"the Dask scheduler at {self._where()} is gone; expected it to run until the end")
@@ -165,98 +167,97 @@ class DaskWorkers:
     def _where(self) -> str:
         return str(getattr(self.client.scheduler, "address", "?")).removeprefix("tcp://")
 
-    def _leave(self, seat: _Seat) -> None:
-        if self._seats.get(seat.address) is seat:
-            del self._seats[seat.address]
+    def _leave(self, worker: _DaskWorker) -> None:
+        if self._by_address.get(worker.address) is worker:
+            del self._by_address[worker.address]
         if not self.is_gone():
-            seat.actor.release()
+            worker.actor.release()
 
     def _threads(self) -> dict[str, int]:
-        """The addresses of all workers, with their threads."""
         threads: dict[str, int] = self._from_scheduler(self.client.scheduler.ncores())
         return threads
 
-    def _from_scheduler(self, asked: Coroutine[Any, Any, Any]) -> Any:
-        answered = self._run(asked)
+    def _from_scheduler(self, request: Coroutine[Any, Any, Any]) -> Any:
+        future = self._run(request)
         while True:
             try:
-                return answered.result(_LOOK)
+                return future.result(_LOOK)
             except OSError:  # TimeoutError among them
-                if answered.done() or self.is_gone():
-                    answered.cancel()
+                if future.done() or self.is_gone():
+                    future.cancel()
                     raise self.gone() from None
 
     def _actor(self, address: str, threads: int) -> Any:
         return self.client.submit(
-            DaskHost,
+            WorkerActor,
             threads,
             rankwright.__version__,
             workers=[address],
             allow_other_workers=False,
             actor=True,
             pure=False,
-            key=f"rankwright-host-{uuid.uuid4().hex}",
+            key=f"rankwright-worker-{uuid.uuid4().hex}",
         )
 
-    def _make_ready(self, seat: _Seat) -> None:
+    def _make_ready(self, worker: _DaskWorker) -> None:
         """Wait until the actor of a worker is there."""
-        if self._seats.get(seat.address) is not seat:
-            raise WorkerLost(str(seat))
+        if self._by_address.get(worker.address) is not worker:
+            raise WorkerLost(str(worker))
         until = time.monotonic() + _STARTING
         looked = time.monotonic()
-        while not seat.ready:
-            status = seat.actor.status
+        while not worker.ready:
+            status = worker.actor.status
             if status == "finished":
-                self._find_way(seat)
+                self._find_way(worker)
             elif status == "error":
-                raise _not_started(seat.actor.exception())
+                raise _not_started(worker.actor.exception())
             elif status in ("lost", "cancelled") or time.monotonic() > until:
-                raise self.lose(seat)
+                raise self.lose(worker)
             else:
                 time.sleep(_PAUSE)
                 if time.monotonic() - looked > _LOOK:
-                    self.check(seat)
+                    self.check(worker)
                     looked = time.monotonic()
 
-    def _find_way(self, seat: _Seat) -> None:
+    def _find_way(self, worker: _DaskWorker) -> None:
         if self._direct is None:
             try:
-                self._run(self.client.rpc(seat.address).identity()).result(_CONNECT)
+                self._run(self.client.rpc(worker.address).identity()).result(_CONNECT)
                 self._direct = True
             except OSError:
-                self.check(seat)
+                self.check(worker)
                 self._direct = False
-        seat.ready = True
+        worker.ready = True
 
-    def _send(self, seat: _Seat, frames: list[Any]) -> Result[Any]:
+    def _send(self, worker: _DaskWorker, frames: list[Any]) -> Result[Any]:
         from distributed.protocol import to_serialize
 
-        message = {"function": "run", "actor": seat.actor.key, "args": [to_serialize(frames)], "kwargs": {}}
+        message = {"function": "run", "actor": worker.actor.key, "args": [to_serialize(frames)], "kwargs": {}}
         if self._direct:
-            return self._run(self.client.rpc(seat.address).actor_execute(**message))
-        return self._run(self.client.scheduler.proxy(worker=seat.address, msg={"op": "actor_execute", **message}))
+            return self._run(self.client.rpc(worker.address).actor_execute(**message))
+        return self._run(self.client.scheduler.proxy(worker=worker.address, msg={"op": "actor_execute", **message}))
 
-    def _run(self, asked: Coroutine[Any, Any, Any]) -> Result[Any]:
-        return asyncio.run_coroutine_threadsafe(asked, self.client.loop.asyncio_loop)
+    def _run(self, request: Coroutine[Any, Any, Any]) -> Result[Any]:
+        return asyncio.run_coroutine_threadsafe(request, self.client.loop.asyncio_loop)
 
 
 class _Reply:
-    def __init__(self, workers: DaskWorkers, seat: _Seat, answered: Result[Any]) -> None:
-        self._workers, self._seat, self._answered = workers, seat, answered
+    def __init__(self, workers: DaskWorkers, worker: _DaskWorker, future: Result[Any]) -> None:
+        self._workers, self._worker, self._future = workers, worker, future
 
     def result(self) -> Any:
         """Wait for the answer while watching the cluster."""
         while True:
             try:
-                answer = self._answered.result(_LOOK)
+                answer = self._future.result(_LOOK)
                 break
             except (KeyError, asyncio.CancelledError):  # the worker no longer knows the actor
-                raise self._workers.lose(self._seat) from None
+                raise self._workers.lose(self._worker) from None
             except OSError:  # TimeoutError among them
                 if self._workers.is_gone():
                     raise self._workers.gone() from None
-                if self._answered.done():
-                    raise self._workers.lose(self._seat) from None
+                if self._future.done():
+                    raise self._workers.lose(self._worker) from None
                 self._look()
         if answer["status"] != "OK":
             raise answer["exception"]
@@ -264,29 +265,29 @@ class _Reply:
 
     def _look(self) -> None:
         try:
-            self._workers.check(self._seat)
+            self._workers.check(self._worker)
         except BaseException:
-            self._answered.cancel()
+            self._future.cancel()
             raise
 
 
 def _not_started(error: Any) -> Exception:
-    """The message for a worker on which no host could be started."""
+    """The message for a worker whose actor could not be started."""
     if isinstance(error, InputError):
         return error
     if isinstance(error, ImportError) or "deserializ" in str(error):
         problem = "the Dask cluster cannot load Rankwright"
         return InputError(f"{problem}; expected scheduler and workers to have Rankwright {rankwright.__version__}")
-    return InputError(f"no host could be started on a Dask worker: {type(error).__name__}: {error}")
+    return InputError(f"Rankwright could not be started on a Dask worker: {type(error).__name__}: {error}")
 
 
-def _close(started: list[Any], seats: dict[str, _Seat]) -> None:
-    for seat in seats.values():
-        if seat.actor.client.status == "running":
-            seat.actor.release()
-    seats.clear()
-    for one in started:
-        one.close()
+def _close(started: list[Any], by_address: dict[str, _DaskWorker]) -> None:
+    for worker in by_address.values():
+        if worker.actor.client.status == "running":
+            worker.actor.release()
+    by_address.clear()
+    for owned in started:
+        owned.close()
 
 
 # Dask DataFrames as data: each partition is a partition, made by a task and used on the worker that holds it.
@@ -296,8 +297,7 @@ def _close(started: list[Any], seats: dict[str, _Seat]) -> None:
 
 
 class FrameSource:
-    """A partition made by a Dask task; a second task, pinned to the partition's worker, hands it over to the actor
-    there.
+    """A partition made by a Dask task; a second task, pinned to its worker, hands it over to the actor there.
 
     `key`: of the task. `name`: of the partition, for messages. `workers`, `future`: the cluster, and Dask's future of
     the partition, which keeps it there; they stay where this object was made.
@@ -305,22 +305,22 @@ class FrameSource:
 
     def __init__(self, key: str, name: str, workers: DaskWorkers | None = None, future: Any = None) -> None:
         self.key, self.name = key, name
-        self._workers, self._future, self._brought = workers, future, None
+        self._workers, self._future, self._sent = workers, future, None
 
     def __reduce__(self) -> Any:
         return FrameSource, (self.key, self.name)
 
-    def bring(self, host: Any) -> None:
-        """Start handing the partition over to a host."""
+    def send_to(self, worker: Any) -> None:
+        """Start handing the partition over to a worker."""
         assert self._workers is not None
         submit = self._workers.client.submit
-        self._brought = submit(_shelve, self.key, self._future, workers=[host.address], pure=False)
+        self._sent = submit(_shelve, self.key, self._future, workers=[worker.address], pure=False)
 
-    def arrive(self, host: Any) -> None:
-        """Wait until the host can load the partition; WorkerLost if that host is gone."""
+    def wait_at(self, worker: Any) -> None:
+        """Wait until the worker can load the partition; WorkerLost if that worker is gone."""
         assert self._workers is not None
-        _wait(self._brought, self.name, partial(self._workers.check, host))
-        self._brought = None
+        _wait(self._sent, self.name, partial(self._workers.check, worker))
+        self._sent = None
 
     def load(self) -> RankingData:
         """The partition that was handed over: the very object that Dask has on this worker."""
@@ -373,23 +373,22 @@ def frame_cluster(
         for partition in filled
     ]
     where = client.who_has([futures[partition] for partition in filled])
-    workers.hosts()
+    workers.workers()
     homes = {}
     for number, source in enumerate(sources):
-        hosts = [workers.at(address) for address in where.get(source.key, ())]
-        if any(hosts):
-            homes[number] = next(host for host in hosts if host is not None)
+        at = [workers.at(address) for address in where.get(source.key, ())]
+        if any(at):
+            homes[number] = next(worker for worker in at if worker is not None)
     return Cluster(workers, sources, [sizes[partition] for partition in filled], homes=homes, closes=closes)
 
 
 def _make_partitions(frame: Any, workers: DaskWorkers, columns: dict[str, Any]) -> list[Any]:
-    """Futures of all partitions as ranking data, done."""
     import dask
 
     make = dask.delayed(_data_of, pure=False)
     futures: list[Any] = workers.client.compute([make(partition, columns) for partition in frame.to_delayed()])
     for partition, future in enumerate(futures):
-        _wait(future, f"partition {partition}", workers.hosts)
+        _wait(future, f"partition {partition}", workers.workers)
     return futures
 
 
@@ -411,7 +410,6 @@ def _wait(future: Any, name: str, look: Callable[[], Any]) -> None:
 
 
 def _data_of(frame: Any, columns: dict[str, Any]) -> RankingData | None:
-    """A partition as ranking data; None for an empty one."""
     return from_frame(frame, **columns) if len(frame) else None
 
 

@@ -1,8 +1,7 @@
-"""A data set whose features are in partitions: labels, queries and ids are here, features stay where the partitions
-are.
+"""A data set with features in partitions: labels, queries and ids are here, features stay where partitions are.
 
 The result is a `RankingData` like any other, but for its ``X``, which knows rows only by the partition that holds them.
-What is computed with features is computed by groups (`rankwright.engines.cluster`).
+What is computed with features is computed by actors (`rankwright.cluster.cluster`).
 """
 
 from __future__ import annotations
@@ -18,20 +17,18 @@ import numpy as np
 from rankwright._types import Array
 from rankwright.cluster.cluster import ActorGroup, Cluster
 from rankwright.data import sparse
-from rankwright.data.dataset import RankingData
+from rankwright.data.dataset import RankingData, feature_bytes, stored, with_features
 from rankwright.data.order import join_ids, sizes_to_indptr
 from rankwright.data.places import Own, Place, Share, selected
 from rankwright.data.statistics import Statistics
-from rankwright.data.subsets import feature_bytes, stored, with_features
 from rankwright.data.threads import Team, beside, scratch
 from rankwright.errors import InputError
 
-_BLOCK_BYTES = 1 << 23  # of all partitions, at a time, where features are brought together
+_BLOCK_BYTES = 1 << 23  # of all partitions, at a time, where features are gathered
 
 
 class FeaturesApart(InputError, AttributeError):
-    """Raised where features in partitions are used like an array; an attribute that they lack, to those who ask for
-    it."""
+    """Raised where features in partitions are used like an array; an AttributeError, too, for ``hasattr``."""
 
 
 class PartitionedFeatures:
@@ -78,11 +75,11 @@ class PartitionedFeatures:
         """For every partition, which of the queries that start at these rows it holds."""
         numbers = np.searchsorted(self.starts, starts)
         partitions = np.searchsorted(self.query_bounds, numbers, side="right") - 1
-        found = []
+        shares = []
         for partition in range(self.cluster.n_partitions):
             chosen = np.flatnonzero(partitions == partition)
-            found.append(Share(chosen, numbers[chosen] - self.query_bounds[partition]))
-        return found
+            shares.append(Share(chosen, numbers[chosen] - self.query_bounds[partition]))
+        return shares
 
     def statistics(self) -> Statistics | None:
         """The statistics of all rows, if they are known without reading these."""
@@ -95,18 +92,18 @@ class PartitionedFeatures:
     def doc_ids(self) -> Array | None:
         """The ids of all documents, in the order of the partitions; None if some partition has none."""
         survey = self.cluster.make(Survey)
-        found = survey.ask("ids")
+        ids_of = survey.call("ids")
         survey.close()
-        if any(own is None for own in found):
+        if any(ids is None for ids in ids_of):
             return None
-        ids = join_ids(found)
+        ids = join_ids(ids_of)
         ids.flags.writeable = False
         return ids
 
     @cached_property
     def scorers(self) -> ActorGroup:
         """What scores the documents of every partition."""
-        return self.cluster.make(Scorer)
+        return self.cluster.make(PartitionScorer)
 
 
 class Partitions(Place):
@@ -125,18 +122,15 @@ class Partitions(Place):
 
     @cached_property
     def shares(self) -> list[Share]:
-        """The queries of every partition."""
         shares: list[Share] = self._X.shares(self._starts)
         return shares
 
     def taken(self, values: Array, share: Share) -> Array:
-        """A value per document, for those of a share."""
         return np.asarray(values[self.rows_of(share)])
 
     def make(self, factory: Callable[..., Any], *shared: Any, own: Own = None, threads: int = 1) -> ActorGroup:
-        """Put an object beside every partition."""
-        given = [()] * len(self.shares) if own is None else own
-        each = [(share.local, *mine) for share, mine in zip(self.shares, given, strict=True)]
+        arguments = [()] * len(self.shares) if own is None else own
+        each = [(share.local, *own_ones) for share, own_ones in zip(self.shares, arguments, strict=True)]
         actors: ActorGroup = self._X.cluster.make(factory, *shared, own=each, threads=threads)
         return actors
 
@@ -156,21 +150,20 @@ class Partitions(Place):
             kept = self._X.statistics()
         if kept is None or (summed and kept.sums is None):
             with self.made(Reading, threads=threads) as actors:
-                kept = reduce(Statistics.merge, actors.ask("statistics", summed))
+                kept = reduce(Statistics.merge, actors.call("statistics", summed))
         vars(self.data)["_statistics"] = kept
         return kept
 
     def scores(self, model: Any, missing_as_zero: bool = False) -> Array:
-        """A model's scores in the data's own order."""
         scores = np.empty(self.data.n_docs)
-        results = self._X.scorers.ask("scores", model, missing_as_zero, own=self._queries)
+        results = self._X.scorers.call("scores", model, missing_as_zero, own=self._queries)
         for share, of_share in zip(self.shares, results, strict=True):
             scores[self.rows_of(share)] = of_share
         return scores
 
     def per_query(self, function: Callable[[RankingData], Array]) -> Array:
         """What a function of a data set, found by its name everywhere, gives for every query."""
-        results = np.concatenate(self._X.scorers.ask("applied", function, own=self._queries))
+        results = np.concatenate(self._X.scorers.call("applied", function, own=self._queries))
         return np.asarray(results[np.argsort(np.concatenate([share.chosen for share in self.shares]))])
 
     def together(self) -> RankingData:
@@ -180,9 +173,9 @@ class Partitions(Place):
         when the data is.
         """
         X = self._X
-        actors = X.cluster.make(Rows)
+        actors = X.cluster.make(PartitionRows)
         try:
-            forms = actors.ask("form")
+            forms = actors.call("form")
             place = next(
                 (Path(folder) for folder, _ in forms if folder and X.cluster.is_here), Path(tempfile.gettempdir())
             )
@@ -197,9 +190,7 @@ class Partitions(Place):
         return [(share.local,) for share in self.shares]
 
 
-class Scorer:
-    """Scores the documents of a partition."""
-
+class PartitionScorer:
     def __init__(self, data: RankingData, threads: int) -> None:
         self._data = data
 
@@ -208,7 +199,6 @@ class Scorer:
         return Place(selected(self._data, queries)).scores(model, missing_as_zero)
 
     def applied(self, queries: Array, function: Any) -> Any:
-        """A function of some of the partition's queries."""
         return function(selected(self._data, queries))
 
 
@@ -219,7 +209,6 @@ class Reading:
         self._data, self._threads = selected(data, queries), threads
 
     def statistics(self, summed: bool) -> Statistics:
-        """Their statistics."""
         team = Team(self._threads)
         try:
             return Statistics.of(self._data, team, summed=summed)
@@ -247,11 +236,10 @@ class Survey:
         }
 
     def ids(self) -> Array | None:
-        """The ids of the documents."""
         return None if self._data.doc_ids is None else np.asarray(self._data.doc_ids)
 
 
-class Rows:
+class PartitionRows:
     """The features of a partition, some rows at a time."""
 
     def __init__(self, data: RankingData, threads: int) -> None:
@@ -272,41 +260,39 @@ class Rows:
         return np.array(X.data[start:stop]), np.array(X.indices[start:stop])
 
     def ends(self) -> Array:
-        """Where the rows of a sparse partition end."""
         return np.asarray(self._data.X.indptr[1:], np.int64)
 
 
 def _bounds(X: PartitionedFeatures) -> Array:
-    """The rows of every partition."""
     return np.append(X.starts, X.shape[0])[X.query_bounds]
 
 
 def _dense_together(actors: ActorGroup, X: PartitionedFeatures, place: Path) -> Array:
-    whole = scratch(X.shape, X.dtype, place)
+    gathered = scratch(X.shape, X.dtype, place)
     bounds = _bounds(X)
     step = max(1, _BLOCK_BYTES // (X.cluster.n_partitions * max(1, X.shape[1]) * X.dtype.itemsize))
     for first in range(0, int(np.diff(bounds).max()), step):
-        for start, rows in zip(bounds.tolist(), actors.ask("block", first, first + step), strict=False):
-            whole[start + first : start + first + len(rows)] = rows
-    whole.flags.writeable = False
-    return whole
+        for start, rows in zip(bounds.tolist(), actors.call("block", first, first + step), strict=False):
+            gathered[start + first : start + first + len(rows)] = rows
+    gathered.flags.writeable = False
+    return gathered
 
 
 def _sparse_together(actors: ActorGroup, X: PartitionedFeatures, place: Path, many: list[int]) -> Any:
     bounds, filled = _bounds(X), np.concatenate([[0], np.cumsum(many)]).astype(np.int64)
     index = np.int32 if filled[-1] < 2**31 else np.int64
     values, columns = scratch((int(filled[-1]),), X.dtype, place), scratch((int(filled[-1]),), index, place)
-    starts = [own + start for own, start in zip(actors.ask("ends"), filled.tolist(), strict=False)]
+    starts = [ends + start for ends, start in zip(actors.call("ends"), filled.tolist(), strict=False)]
     indptr = np.concatenate([[0], *starts]).astype(index)
     at = filled[:-1].copy()
     step = max(
         1, int(_BLOCK_BYTES // max(1, 16 * X.cluster.n_partitions * max(1, int(filled[-1]) // max(1, X.shape[0]))))
     )
     for first in range(0, int(np.diff(bounds).max()), step):
-        for partition, (own, places) in enumerate(actors.ask("block", first, first + step)):
-            values[at[partition] : at[partition] + len(own)] = own
-            columns[at[partition] : at[partition] + len(own)] = places
-            at[partition] += len(own)
+        for partition, (block, places) in enumerate(actors.call("block", first, first + step)):
+            values[at[partition] : at[partition] + len(block)] = block
+            columns[at[partition] : at[partition] + len(block)] = places
+            at[partition] += len(block)
     for array in (values, columns, indptr):
         array.flags.writeable = False
     return sparse.csr_array((values, columns, indptr), shape=X.shape)
@@ -327,18 +313,18 @@ def gather_partitions(
     `statistics`: gives the statistics of the features of all partitions, if they are known.
     """
     survey = cluster.make(Survey)
-    facts = survey.ask("facts")
+    facts = survey.call("facts")
     survey.close()
     repair = repair or f"rankwright convert {place} --by-query {cluster.n_partitions} -o NEW.partitions"
     joining = joining or f"rankwright convert {place} -o JOINED.rank"
     for partition, other in enumerate(facts[1:], 1):
         for what, name in (("features", "names"), ("categories", "categories"), ("form of features", "form")):
             if other[name] != facts[0][name]:
-                found = f"{cluster.partition_name(0)} and {cluster.partition_name(partition)} differ in their {what}"
-                raise InputError(f"{found}; expected the same in all partitions: {repair} makes them so", place)
+                problem = f"{cluster.partition_name(0)} and {cluster.partition_name(partition)} differ in their {what}"
+                raise InputError(f"{problem}; expected the same in all partitions: {repair} makes them so", place)
     ids = join_ids([partition["query_ids"] for partition in facts])
     query_bounds = sizes_to_indptr(np.array([len(partition["query_ids"]) for partition in facts], np.int64))
-    _check_whole(ids, query_bounds, cluster, place, repair)
+    _check_queries(ids, query_bounds, cluster, place, repair)
     indptr = sizes_to_indptr(np.concatenate([partition["sizes"] for partition in facts]))
     n_features, dtype, _ = facts[0]["form"]
     X = PartitionedFeatures(
@@ -365,13 +351,11 @@ class _Partitioned(RankingData):
 
     @cached_property
     def doc_ids(self) -> Array | None:
-        """One id per row, or None."""
-        found: Array | None = self.X.doc_ids()
-        return found
+        ids: Array | None = self.X.doc_ids()
+        return ids
 
 
-def _check_whole(ids: Array, query_bounds: Array, cluster: Cluster, place: str, repair: str) -> None:
-    """Refuse a query that is in two partitions."""
+def _check_queries(ids: Array, query_bounds: Array, cluster: Cluster, place: str, repair: str) -> None:
     unique, counts = np.unique(ids, return_counts=True)
     if (counts > 1).any():
         split = unique[int(np.argmax(counts > 1))]

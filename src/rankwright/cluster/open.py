@@ -17,9 +17,6 @@ from rankwright.io.roles import find_query
 
 __all__ = ["open_partitions"]
 
-# Engines by name: `local`, `processes`, `dask://…`; or the engine itself.
-
-
 ENGINES = "local, processes, processes:4, dask://host:port, dask://local or dask://local:4"
 _DASK = "dask://"
 
@@ -34,7 +31,7 @@ def engine_of(engine: Any = None) -> Transport:
 
     Examples
     --------
-    >>> type(engine_of("local")).__name__, len(engine_of("processes:3").hosts())
+    >>> type(engine_of("local")).__name__, len(engine_of("processes:3").workers())
     ('Local', 3)
     """
     from rankwright.cluster.dask import DaskWorkers, connect, is_client, local_cluster
@@ -65,7 +62,7 @@ def engine_of(engine: Any = None) -> Transport:
 
 
 def is_transport(engine: Any) -> bool:
-    return all(callable(getattr(engine, name, None)) for name in ("hosts", "start", "close"))
+    return all(callable(getattr(engine, name, None)) for name in ("workers", "start", "close"))
 
 
 def _count(engine: str, text: str) -> int:
@@ -119,12 +116,12 @@ def open_partitions(
         return _open_frame(source, engine, {"qid": qid, "label": label, "docid": docid, "features": features})
     roles = by_role(columns, qid, docid, label)
     sources: list[Source]
-    known = None
+    statistics = None
     if is_partitions(source):
         if roles or features is not None:
             raise InputError("has no columns to name; expected Parquet files or a Dask DataFrame", source)
         manifest = read_manifest(source)
-        sources, sizes, known = (
+        sources, sizes, statistics = (
             [*manifest.sources],
             [partition.documents for partition in manifest.partitions],
             manifest.total,
@@ -135,7 +132,7 @@ def open_partitions(
     transport = engine_of(engine)
     closes = transport is not engine
     try:
-        return gather_partitions(Cluster(transport, sources, sizes, closes=closes), str(source), statistics=known)
+        return gather_partitions(Cluster(transport, sources, sizes, closes=closes), str(source), statistics=statistics)
     except BaseException:
         if closes:
             transport.close()

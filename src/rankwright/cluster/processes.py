@@ -1,7 +1,7 @@
-"""Worker processes on this machine, started anew (never forked), each with one host.
+"""Worker processes on this machine, started anew (never forked: a fork would inherit locks and threads).
 
-A worker that ends, for whatever reason, is a lost host, and a new one replaces it. Workers start on first use and end
-with this process.
+A process that ends, for whatever reason, is a lost worker, and a new one replaces it. Workers start on first use and
+end with this process.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Processes:
     --------
     >>> from rankwright.cluster.cluster import Cluster
     >>> workers = Processes(2)
-    >>> len(workers.hosts()), len(workers.pids())  # none is asked for anything yet
+    >>> len(workers.workers()), len(workers.pids())  # they start with their first call
     (2, 0)
     """
 
@@ -42,10 +42,10 @@ class Processes:
             raise InputError(f"{n} worker processes; expected 1 or more")
         self._threads = max(1, cores // self._n)
         self._started = 0
-        self._workers: list[_Worker] = []
+        self._workers: list[_WorkerProcess] = []
         self._finish = weakref.finalize(self, _end, self._workers)
 
-    def hosts(self) -> Sequence[Any]:
+    def workers(self) -> Sequence[Any]:
         """The workers, those that died replaced by new ones."""
         lost = [worker for worker in self._workers if not worker.alive()]
         _end(lost)
@@ -53,13 +53,13 @@ class Processes:
             self._workers.remove(worker)
         while len(self._workers) < self._n:
             self._started += 1
-            self._workers.append(_Worker(self._started, self._threads))
+            self._workers.append(_WorkerProcess(self._started, self._threads))
         return [worker.number for worker in self._workers]
 
-    def start(self, host: Any, method: str, *arguments: Any, **options: Any) -> Any:
-        for worker in self._workers:
-            if worker.number == host:
-                return worker.ask((method, arguments, options))
+    def start(self, worker: Any, method: str, *arguments: Any, **options: Any) -> Any:
+        for process in self._workers:
+            if process.number == worker:
+                return process.send((method, arguments, options))
         raise WorkerLost
 
     def pids(self) -> list[int]:
@@ -71,14 +71,14 @@ class Processes:
         self._workers.clear()
 
 
-class _Worker:
+class _WorkerProcess:
     """A worker process and the calls sent to it."""
 
     def __init__(self, number: int, threads: int) -> None:
         self.number = number
         self.process: subprocess.Popen[bytes] | None = None
         self._threads = threads
-        self._asked = 0
+        self._sent = 0
         self._broken = False
         self._awaited: weakref.WeakValueDictionary[int, _Answer] = weakref.WeakValueDictionary()
         self._early: dict[int, list[Any]] = {}  # answers read while waiting for another one
@@ -86,22 +86,22 @@ class _Worker:
     def alive(self) -> bool:
         return not self._broken and (self.process is None or self.process.poll() is None)
 
-    def ask(self, request: Any) -> _Answer:
+    def send(self, request: Any) -> _Answer:
         frames = pack(request)
         if self.process is None:
             arguments = [sys.executable, "-c", _START.format(self._threads), json.dumps(sys.path)]
             self.process = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
         assert self.process.stdin is not None
-        self._asked += 1
+        self._sent += 1
         try:
-            self._during(write_message, self.process.stdin.fileno(), self._asked, frames)
+            self._during(write_message, self.process.stdin.fileno(), self._sent, frames)
         except (OSError, ValueError):  # ValueError: closed
             raise WorkerLost from None
-        self._awaited[self._asked] = answer = _Answer(self, self._asked)
+        self._awaited[self._sent] = answer = _Answer(self, self._sent)
         return answer
 
     def wait(self, number: int) -> list[Any]:
-        """The answer with a number; others are kept if somebody will ask for them."""
+        """The answer with a number; others are kept for those who wait for them."""
         assert self.process is not None
         assert self.process.stdout is not None
         while number not in self._early:
@@ -125,14 +125,14 @@ class _Worker:
 
 
 class _Answer:
-    def __init__(self, worker: _Worker, number: int) -> None:
+    def __init__(self, worker: _WorkerProcess, number: int) -> None:
         self._worker, self._number = worker, number
 
     def result(self) -> Any:
         return result_of(self._worker.wait(self._number))
 
 
-def _end(workers: Sequence[_Worker]) -> None:
+def _end(workers: Sequence[_WorkerProcess]) -> None:
     """End processes by closing their input; kill those that do not end."""
     started = [worker.process for worker in workers if worker.process is not None]
     for process in started:

@@ -1,8 +1,7 @@
-"""The code that runs beside the data: a host loads partitions, keeps objects beside each of them, and calls their
-methods.
+"""The code that runs beside the data: a worker loads partitions, keeps objects beside them, and calls their methods.
 
-One host in this process, one in every worker process, one on every Dask worker: the code is the same, and what it
-computes depends on the partition alone.
+The code is the same in this process, in a worker process and on a Dask worker, and its results depend on the partition
+alone.
 """
 
 from __future__ import annotations
@@ -23,21 +22,21 @@ import numpy as np
 
 Factory = Callable[..., Any]  # (data, threads, *arguments) -> object; pickled by name
 Call = tuple[str, tuple[Any, ...]]  # the name of a method, and its arguments
-Key = tuple[str, int]  # the name of a cluster, and the number of one of its partitions, or of its groups
+Key = tuple[str, int]  # the name of a cluster, and the number of one of its partitions, or of its actors
 
 
 class Source(Protocol):
-    """The origin of a partition; travels to the host that loads it.
+    """The origin of a partition; travels to the worker that loads it.
 
-    A source may also have ``bring(host)`` and ``arrive(host)``, called before the host loads: the first starts to send
-    the partition there, the second waits for it.
+    A source may also have ``send_to(worker)`` and ``wait_at(worker)``, called before the worker loads: the first starts
+    to send the partition there, the second waits for it.
     """
 
     def load(self) -> Any:
         """The partition as RankingData, with features left in their file where possible."""
 
 
-class Host:
+class Worker:
     """Partitions, and objects beside them.
 
     `threads`: threads for every object; default: what it is made with.
@@ -55,7 +54,6 @@ class Host:
             self._loads[partition] = self._loads.get(partition, 0) + 1
 
     def loads(self) -> dict[Key, int]:
-        """How often each partition was loaded here."""
         return dict(self._loads)
 
     def make(self, actors: Key, partition: Key, factory: Factory, threads: int, arguments: tuple[Any, ...]) -> None:
@@ -65,7 +63,7 @@ class Host:
     def call(
         self, actors: Key, calls: Mapping[Key, Call], shared: tuple[Any, ...] = (), *, summed: bool = False
     ) -> dict[Key, Any]:
-        """Call a method of the actors's object beside each of some partitions; ``shared`` arguments come after its own.
+        """Call a method of the actor beside each of some partitions; ``shared`` arguments come after its own.
 
         With ``summed`` the results are integers of which only the sum is needed; it is returned under the lowest
         partition.
@@ -82,7 +80,6 @@ class Host:
         return results
 
     def several(self, calls: Sequence[Call]) -> None:
-        """Several calls in one message, in order."""
         for method, arguments in calls:
             getattr(self, method)(*arguments)
 
@@ -121,11 +118,11 @@ def add_up(results: Sequence[Any]) -> Any:
     for other in results[1:]:
         total = total + other
     if not np.issubdtype(np.asarray(total).dtype, np.integer):
-        raise TypeError("only whole numbers are summed where the partitions are: other sums depend on their order")
+        raise TypeError("only integers are summed where the partitions are: other sums depend on their order")
     return total
 
 
-# The default engine: one host, in this process.
+# The default engine: this process is the only worker.
 
 
 @dataclass(frozen=True)
@@ -142,16 +139,16 @@ class Local:
     is_here = True
 
     def __init__(self) -> None:
-        self.host = Host()
+        self.worker = Worker()
 
-    def hosts(self) -> Sequence[Any]:
+    def workers(self) -> Sequence[Any]:
         return [0]
 
-    def start(self, host: Any, method: str, *arguments: Any, **options: Any) -> _Done:
-        return _Done(getattr(self.host, method)(*arguments, **options))
+    def start(self, worker: Any, method: str, *arguments: Any, **options: Any) -> _Done:
+        return _Done(getattr(self.worker, method)(*arguments, **options))
 
     def close(self) -> None:
-        self.host.close()
+        self.worker.close()
 
 
 # Calls and answers as bytes: pickle protocol 5, with the memory of arrays beside it instead of copied into it.
@@ -185,11 +182,11 @@ def unpack(frames: Sequence[Any]) -> Any:
     return pickle.loads(head, buffers=writable)
 
 
-def answer(host: Host, frames: Sequence[Any]) -> list[Frame]:
+def answer(worker: Worker, frames: Sequence[Any]) -> list[Frame]:
     """Carry out the request in frames: its result, or the error, as frames."""
     try:
         method, arguments, options = unpack(frames)
-        return pack((True, getattr(host, method)(*arguments, **options)))
+        return pack((True, getattr(worker, method)(*arguments, **options)))
     except Exception as error:
         return pack((False, _portable(error)))
 
@@ -213,14 +210,14 @@ def _portable(error: Exception) -> Exception:
     return error
 
 
-# A worker process: one host that reads requests from standard input and writes answers to standard output.
+# A worker process: reads requests from standard input and writes answers to standard output.
 #
-# A message is a number, the number of its frames and their lengths, then the frames (`rankwright.engines.wire`). The
-# process ends at once when its standard input does, and so when its parent ends.
+# A message is its number, the number of its frames and their lengths, then the frames. The process
+# ends at once when its standard input does, and so when its parent ends.
 
 
 _HEAD = struct.Struct("<QQ")  # the message's number, its frames
-_MOST = 1 << 30  # bytes that every system writes at once
+_MAX_WRITE = 1 << 30  # bytes that every system writes at once
 
 
 def read_message(descriptor: int) -> tuple[int, list[bytearray]]:
@@ -237,14 +234,14 @@ def write_message(descriptor: int, number: int, frames: Sequence[Frame]) -> None
     for frame in (head, *frames):
         view = memoryview(frame).cast("B")
         while view:
-            view = view[os.write(descriptor, view[:_MOST]) :]
+            view = view[os.write(descriptor, view[:_MAX_WRITE]) :]
 
 
 def _read(descriptor: int, length: int) -> bytearray:
     message = bytearray(length)
     view = memoryview(message)
     while view:
-        n_read = os.readv(descriptor, [view[:_MOST]]) if hasattr(os, "readv") else _read_into(descriptor, view)
+        n_read = os.readv(descriptor, [view[:_MAX_WRITE]]) if hasattr(os, "readv") else _read_into(descriptor, view)
         if not n_read:
             raise EOFError
         view = view[n_read:]
@@ -266,14 +263,14 @@ def main(threads: int) -> None:
     os.dup2(2, 1)  # output of print must not mix with the answers
     waiting: queue.SimpleQueue[tuple[int, list[Any]]] = queue.SimpleQueue()
     threading.Thread(target=_receive, args=(requests, waiting), daemon=True).start()
-    host = Host(threads)
+    worker = Worker(threads)
     while True:
         number, frames = waiting.get()
-        write_message(answers, number, answer(host, frames))
+        write_message(answers, number, answer(worker, frames))
 
 
 def _receive(descriptor: int, waiting: queue.SimpleQueue[tuple[int, list[Any]]]) -> None:
-    """Receive messages while the host works; end the process with the pipe."""
+    """Receive messages while the worker works; end the process with the pipe."""
     while True:
         try:
             waiting.put(read_message(descriptor))

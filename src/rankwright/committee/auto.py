@@ -12,9 +12,8 @@ import numpy as np
 
 from rankwright._types import Array
 from rankwright.boosting.lambda_mart import LambdaMART
-from rankwright.data.dataset import RankingData, default_names
+from rankwright.data.dataset import RankingData, column_of, default_names, some_queries
 from rankwright.data.places import place_of
-from rankwright.data.subsets import column_of, some_queries
 from rankwright.errors import InputError
 from rankwright.maxmargin.ranking_svm import RankingSVM
 from rankwright.maxmargin.structured_svm import StructuredSVM
@@ -38,6 +37,7 @@ from rankwright.rankers.parameters import (
     callback_parameter,
     choosing_parameter,
     device_parameter,
+    integer,
     is_list,
     one_of,
     parameter,
@@ -45,7 +45,6 @@ from rankwright.rankers.parameters import (
     seed_of,
     seed_parameter,
     threads_parameter,
-    whole,
 )
 
 __all__ = ["AutoRanker"]
@@ -54,7 +53,7 @@ __all__ = ["AutoRanker"]
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class HeldOutQueries:
     """The queries on which all decisions are made, and how members score them.
 
     Attributes
@@ -78,7 +77,7 @@ class Judged:
     words: str
 
     @classmethod
-    def of(cls, task: Task, n_folds: int | str, seed: int) -> Judged | None:
+    def of(cls, task: Task, n_folds: int | str, seed: int) -> HeldOutQueries | None:
         """By validation data, or else by cross-validation; None if only one query has an order to learn."""
         if task.valid is not None:
             cut = Folds.draw(task.valid, FOLDS, seed=seed)
@@ -110,7 +109,7 @@ class SingleFeatures:
     weights: Array
 
     @classmethod
-    def of(cls, judged: Judged, values_of: Callable[[Array], Array], but: Sequence[int] = ()) -> SingleFeatures:
+    def of(cls, judged: HeldOutQueries, values_of: Callable[[Array], Array], but: Sequence[int] = ()) -> SingleFeatures:
         """Evaluate every feature but some; higher is better."""
         columns, values = [], []
         for column in range(judged.data.n_features):
@@ -132,7 +131,7 @@ class SingleFeatures:
     def _best(self, queries: Array) -> int:
         return int(np.argmax(np.round(self.values[:, queries] @ self.weights[queries], 9)))
 
-    def chosen_apart(self, judged: Judged) -> Array:
+    def chosen_apart(self, judged: HeldOutQueries) -> Array:
         """Scores of the held-out documents: in each fold by the feature that is best in the others."""
         scores = np.zeros(judged.data.n_docs)
         for fold in np.unique(judged.folds):
@@ -249,7 +248,7 @@ class AutoRanker(Ranker):
         option=Option(AUTO, "Stop after about so many minutes, with the members finished by then.", metavar="N"),
     )
     categorical: Sequence[str | int] | None = parameter(None, FEATURES, NONE)
-    cv: int | str = parameter("auto", whole(2), one_of("auto"), set_by="--cv")
+    cv: int | str = parameter("auto", integer(2), one_of("auto"), set_by="--cv")
     eval_measure: str | Measure | None = choosing_parameter()
     random_state: Any = seed_parameter()
     n_jobs: int | None = threads_parameter()
@@ -289,7 +288,7 @@ class AutoRanker(Ranker):
 
     def _train(self, task: Task) -> Outcome:
         seed = seed_of(self.random_state)
-        judged = Judged.of(task, self.cv, seed)
+        judged = HeldOutQueries.of(task, self.cv, seed)
         clock = _Clock(self.minutes, self.callback)
         candidates = self._candidates(task.data)
         if judged is None:
@@ -299,19 +298,19 @@ class AutoRanker(Ranker):
         tried: list[_Tried] = []
         notices: tuple[Notice, ...] = ()
         for number, candidate in enumerate(candidates, 1):
-            clock.tell(candidate.name, number, len(candidates))
+            clock.member(candidate.name, number, len(candidates))
             with clock.stopping():
                 tried.append(self._try(candidate, task, judged, seed, clock))
             if clock.stopped:
                 break
-        untried = [rest.name for rest in candidates[len(tried) :]]
+        untried = [candidate.name for candidate in candidates[len(tried) :]]
         if clock.interrupted:
             holds = f"{len(tried)} of {len(candidates)} members" if tried else "the best single feature"
             problem = f"training was interrupted; the model has {holds}"
             notices = (Notice(Kind.INTERRUPTED, problem, {"finished": len(tried), "of": len(candidates)}),)
         return self._decide(judged, values_of, features, tried, untried, notices)
 
-    def _try(self, candidate: _Candidate, task: Task, judged: Judged, seed: int, clock: _Clock) -> _Tried:
+    def _try(self, candidate: _Candidate, task: Task, judged: HeldOutQueries, seed: int, clock: _Clock) -> _Tried:
         """Find a candidate's setting, then train with it on all data."""
         began = time.perf_counter()
         ranker = self._ranker(candidate, seed, clock, self._setting_measure(task))
@@ -354,7 +353,7 @@ class AutoRanker(Ranker):
 
     def _decide(
         self,
-        judged: Judged,
+        judged: HeldOutQueries,
         values_of: Callable[[Array], Array],
         features: SingleFeatures,
         tried: list[_Tried],
@@ -365,6 +364,8 @@ class AutoRanker(Ranker):
         names = self._names() or default_names(judged.data.n_features)
         feature = LinearModel(np.eye(1, judged.data.n_features, features.best)[0], self._names())
         scores = np.column_stack([member.scores for member in tried]) if tried else np.zeros((judged.data.n_docs, 0))
+        # One number puts each member on the common scale, so the committee is a sum, which saves, explains and ranks
+        # like any model. Members weigh the same: fitted weights gained nothing that would be seen above noise.
         scales = _scales(scores, judged.data)
         held_out = HeldOut(scores / scales, features.chosen_apart(judged), values_of, judged.weights, judged.folds)
         stay = held_out.stay()
@@ -430,14 +431,14 @@ class _Clock:
         return None if self._watch is None else self._watch(step)
 
     def fold(self, number: int, of: int, settings: Any) -> None:
-        tell = getattr(self._watch, "fold", None)
-        if tell is not None:
-            tell(number, of, settings)
+        notify = getattr(self._watch, "fold", None)
+        if notify is not None:
+            notify(number, of, settings)
 
-    def tell(self, name: str, number: int, of: int) -> None:
-        tell = getattr(self._watch, "member", None)
-        if tell is not None:
-            tell(name, number, of)
+    def member(self, name: str, number: int, of: int) -> None:
+        notify = getattr(self._watch, "member", None)
+        if notify is not None:
+            notify(name, number, of)
 
     @contextmanager
     def stopping(self) -> Iterator[None]:

@@ -162,12 +162,12 @@ class Interpolation(FromBackground):
     def _find(self, scores: Array, task: Task) -> tuple[Array, tuple[Notice, ...]]:
         if self.weights == "lambdarank":
             return self._by_lambdas(scores, task)
-        from rankwright.committee.direction_set import direction_set_search
+        from rankwright.committee.lines import direction_set_search
 
-        n_partitions, on_lines = scores.shape[1], self._on_lines(task)
-        alone = [on_lines.value(scores[:, part]) for part in range(n_partitions)]
+        n_components, on_lines = scores.shape[1], self._on_lines(task)
+        alone = [on_lines.value(scores[:, component]) for component in range(n_components)]
         best = np.argsort(-np.array(alone), kind="stable")[:_STARTS]
-        starts = [np.ones(n_partitions), *np.eye(n_partitions)[best]]
+        starts = [np.ones(n_components), *np.eye(n_components)[best]]
         return direction_set_search(scores, on_lines, starts, seed=seed_of(self.random_state)).weights, ()
 
     def _by_lambdas(self, scores: Array, task: Task) -> tuple[Array, tuple[Notice, ...]]:
@@ -186,8 +186,8 @@ class Interpolation(FromBackground):
         return {**facts, **super()._training_facts(), "value": self.value_}
 
 
-def _equal(n_partitions: int) -> Array:
-    return np.full(n_partitions, 1.0 / np.sqrt(n_partitions))
+def _equal(n_components: int) -> Array:
+    return np.full(n_components, 1.0 / np.sqrt(n_components))
 
 
 def _spreads(scores: Array, data: RankingData) -> Array:

@@ -1,26 +1,28 @@
-"""A ranking measure along a line of scores, exactly.
+"""The weights of a sum of scores for which a ranking measure is highest: exact line search, and Powell's directions.
 
-Scores move as base + t · step, or as c · base + s · step on a circle. The measure of a query changes only where two of
-its documents swap places, so the values between these breakpoints are all there are. The line is cut into pieces; on
-each, the swaps of every query are found and made in order (:mod:`rankwright.objectives.line_kernel`), which
-costs O(1) a swap for measures that are sums over positions. For other measures the labels in rank order are valued,
-many rankings at a time.
+A ranking measure has no gradient; along a line of scores, base + t · step or c · base + s · step on a circle, it is
+piecewise constant. The measure of a query changes only where two of its documents swap places, so the values between
+these breakpoints are all there are. The line is cut into pieces; on each, the swaps of every query are found and made
+in order, which costs O(1) a swap for measures that are sums over positions. For other measures the labels in rank order
+are valued, many rankings at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from numba import njit
 
 from rankwright._types import Array
 from rankwright.data.order import query_of_row
 from rankwright.measures import Measure, Rankings
 
-# Compiled parts of the exact line search: the changes of a measure from one end of a piece of a line to the other.
+# Kernels of the exact line search: the changes of a measure from one end of a piece of a line to the other.
 #
 # On the way from one end to the other the score of a document goes from p to q. Document b, below a at the first end,
 # passes it if it is above at the second, after covering the share
@@ -34,9 +36,8 @@ from rankwright.measures import Measure, Rankings
 #     Σ credit(hits) · discount(rank)             AP, RR, success; hits: relevant documents at or above a relevant one
 #
 # Every document changes only its own part of the sum, so several that meet in one point may be taken in any order:
-# after
-# the last one the sum is right. With a cutoff, documents that are below the same `count` others at both ends are below
-# them everywhere in between, and are left out.
+# after the last one the sum is right. With a cutoff, documents that are below the same `count` others at both ends are
+# below them everywhere in between, and are left out.
 #
 # The working memory is two tables, one of numbers and one of places, with named rows: passing rows as separate arrays
 # would cost more than the work done on them. A few documents are sorted by comparing all with all, which needs no
@@ -109,12 +110,12 @@ def leaders(f: Any, row: int, n: int, count: int, hints: Any, number: int, g: An
     if n <= FEW // 2 or 2 * count > n:
         put_in_order(f, row, n, g, out, RANKS)
     else:
-        least, n_found = np.inf, ZERO
+        lowest, n_found = np.inf, ZERO
         for r in range(count):
-            least = min(least, f[row, hints[number, r]])
+            lowest = min(lowest, f[row, hints[number, r]])
         for i in range(n):
             g[_SELECTED, n_found] = i
-            n_found += f[row, i] >= least
+            n_found += f[row, i] >= lowest
         for k in range(n_found):
             f[_SOME, k] = f[row, g[_SELECTED, k]]
         put_in_order(f, _SOME, n_found, g, out, RANKS)
@@ -144,15 +145,15 @@ def _contenders(f: Any, near: int, far: int, n: int, count: int, g: Any, first: 
 
     Row ``first`` of g holds the first ``count`` at the near end. The row of known ones is 0 before and after.
     """
-    least, n_found = np.inf, ZERO
+    lowest, n_found = np.inf, ZERO
     for r in range(count):
         document = g[first, r]
         g[_KEPT, r], g[_KNOWN, document] = document, 1
-        least = min(least, f[far, document])
+        lowest = min(lowest, f[far, document])
     if count < n:
         for i in range(n):
             g[_SELECTED, n_found] = i
-            n_found += (f[far, i] >= least) & (g[_KNOWN, i] == 0)
+            n_found += (f[far, i] >= lowest) & (g[_KNOWN, i] == 0)
         for k in range(n_found):
             f[_SOME, k] = f[near, g[_SELECTED, k]]
         put_in_order(f, _SOME, n_found, g, _ORDER, RANKS)
@@ -299,8 +300,8 @@ def label_rows(p: Any, q: Any, labels: Any, count: int, memory: Any, at: Any, ro
     _sort_times(times, max(n_swaps, 0), swaps)
     at[0] = 0.0
     while e < n_swaps and n_rows < rows.shape[0]:
-        now = last = -times[0, swaps[2, e]]
-        while e < n_swaps and -times[0, swaps[2, e]] - now <= 1e-9:
+        here = last = -times[0, swaps[2, e]]
+        while e < n_swaps and -times[0, swaps[2, e]] - here <= 1e-9:
             last = -times[0, swaps[2, e]]
             e += 1
         t, changed = 0.5 * (last + (-times[0, swaps[2, e]] if e < n_swaps else 1.0)), False
@@ -314,12 +315,12 @@ def label_rows(p: Any, q: Any, labels: Any, count: int, memory: Any, at: Any, ro
         for r in range(count):
             rows[n_rows, r] = labels[g[_KEPT, g[_PLACE, r]]]
             changed = changed or rows[n_rows, r] != rows[n_rows - 1, r]
-        at[n_rows] = 0.5 * (now + last)
+        at[n_rows] = 0.5 * (here + last)
         n_rows += changed
     return n_rows if e == n_swaps else -1
 
 
-# Compiled parts of the exact line search: a measure on a whole line, summed over queries, and its best interval.
+# Kernels for a whole line: a measure, summed over queries, and its best interval.
 
 
 _SMALLEST = 2.0**-30  # share of a piece that is not divided further
@@ -358,22 +359,22 @@ def _sweep_query(
     while n_changes >= 0 and piece < starts.size:
         high = min(low + width, 1.0)
         _end(ends, piece, high, n, f, far)
-        value, now = sweep_piece(
+        value, end = sweep_piece(
             credits, n, count, near, far, first, last, worth, start, discounts, f, g, times, swaps, piece + low,
             piece + high, factor, at, change, n_changes,
         )  # fmt: skip
-        if now == -1 and width > _SMALLEST:
+        if end == -1 and width > _SMALLEST:
             width *= 0.5
             continue
-        if now == -1 and n_changes == at.size:
-            now = FULL
-        if now == -1:
+        if end == -1 and n_changes == at.size:
+            end = FULL
+        if end == -1:
             at[n_changes] = piece + high * LAST
             change[n_changes] = factor * _jump(credits, n, count, far, last, worth, start, discounts, f, g) - value
-            now = n_changes + 1
+            end = n_changes + 1
         if low == 0.0:
             starts[piece] = value
-        n_changes, low, width = now, high, 2.0 * width
+        n_changes, low, width = end, high, 2.0 * width
         near, far, first, last = far, near, last, first
         if low == 1.0:
             piece, low, width = piece + 1, 0.0, 1.0
@@ -438,13 +439,13 @@ def sweep(
         q = queries[number]
         start, n = indptr[q], indptr[q + 1] - indptr[q]
         _sums(components, base, step, start, n, f)
-        now = _sweep_query(
+        end = _sweep_query(
             credits, n, min(top, n), worth, start, discounts, ends, hints, number, factors[q], f, g, times, swaps,
             of_query, at, change, n_changes,
         )  # fmt: skip
-        if now == FULL:
+        if end == FULL:
             break
-        n_changes = now
+        n_changes = end
         for piece in range(of_query.size):
             starts[piece] += of_query[piece]
         number += 1
@@ -520,7 +521,7 @@ _PER_BIN = 16  # changes
 
 
 @dataclass(frozen=True, eq=False)
-class Interval:
+class Stretch:
     """A stretch of a line on which a measure is constant; places are as in :meth:`MeasureOnLines.widest_best`."""
 
     low: float
@@ -615,7 +616,7 @@ class MeasureOnLines:
         angles = np.linspace(low, high, max(1, round((high - low) / piece)) + 1)
         return np.column_stack([np.cos(angles), np.sin(angles)])
 
-    def widest_best(self, components: Array, base: Array, step: Array, ends: Array) -> Interval:
+    def widest_best(self, components: Array, base: Array, step: Array, ends: Array) -> Stretch:
         """The widest interval where the value is highest, on a line from each end to the next.
 
         `components`: as for :meth:`value_of`. `base`, `step`: weights of the components. `ends` (shape (n, 2)): pairs
@@ -625,7 +626,7 @@ class MeasureOnLines:
         starts, at, change = self._changes(components, base, step, ends)
         bins = max(1, len(at) // (_PER_BIN * len(starts)))
         value, low, high = best_place(starts, at, change, np.int64(bins), _TOGETHER)
-        return Interval(low, high, value, ends)
+        return Stretch(low, high, value, ends)
 
     def along(self, base: Array, step: Array) -> tuple[Array, Array]:
         """The breakpoints, ascending, and the mean value below the first, between each two, and above the last."""
@@ -692,7 +693,7 @@ class MeasureOnLines:
                 at, values = self._of_query(along[rows], across[rows], rows, ends[piece : piece + 2])
                 starts[piece] += self._weights[q] * values[0]
                 changes.append((piece + at[1:], self._weights[q] * np.diff(values)))
-        at, change = (np.concatenate(parts) for parts in zip(*changes, strict=True))
+        at, change = (np.concatenate(arrays) for arrays in zip(*changes, strict=True))
         return starts, at, change
 
     def _of_query(self, along: Array, across: Array, rows: slice, ends: Array) -> tuple[Array, Array]:
@@ -714,3 +715,177 @@ class MeasureOnLines:
         rankings = Rankings(np.tile(labels, n), np.arange(n + 1) * len(labels))
         ranked = Rankings(lists[:n].ravel(), np.arange(n + 1) * count, rankings)
         return at[:n], np.asarray(self._measure.value(ranked))
+
+
+# Powell's direction-set search for the weights of a sum of scores, with the exact line search above.
+#
+# Only the direction of the weights matters, so the search moves on a sphere: a line is an arc through the current
+# point, and angles are measured by how much scores differ, u · S v with S the spread of the components.
+#
+# From a start the search looks around on the half circle towards the least-squares fit of what documents are worth,
+# then climbs along arcs: the axes, the direction of the last round, and random directions. From the best point it leaps
+# to a point nearby and climbs again. The value is smooth near its best point apart from noise, which averages out over
+# independent parts: the more of them, the shorter the arcs and leaps. With two components the sphere is a circle, which
+# is searched completely: the result is the optimum.
+
+
+_GAIN = 1e-12  # least improvement
+_ARC = np.deg2rad(100.0)  # half the length of an arc, times the root of `n_effective`
+_SHORTEST, _LONGEST = np.deg2rad(2.0), np.pi / 2
+_LOOKS = np.deg2rad([-60.0, -30.0, 30.0, 60.0])
+_LEAP = (0.3, 1.2)  # least and greatest, in half arcs
+_LINES = 20  # per component, from a start or after a leap
+_FLAT = 1e-9  # directions this close to the weights are useless
+
+
+@dataclass(frozen=True, eq=False)
+class Optimum:
+    """The best weights, of length 1, their value, and the number of line searches."""
+
+    weights: Array
+    value: float
+    n_lines: int
+
+
+def direction_set_search(
+    components: Array,
+    measure: MeasureOnLines,
+    starts: Sequence[npt.ArrayLike],
+    *,
+    leaps: int | None = None,
+    seed: int = 0,
+    progress: Callable[[int], Any] | None = None,
+) -> Optimum:
+    """Search for the weights w with the highest value of ``components @ w``.
+
+    `components` (shape (n_docs, n_components)): the scores to add up. `measure`: value to maximise. `starts`: weights
+    to start from; of equally good results the first is taken. `leaps`: leaps from the best point; by default three for
+    every two starts. `seed`: random seed. `progress`: called with the number of line searches done.
+    """
+    search = _Search(components, measure, progress, np.random.default_rng(seed))
+    for start in starts:
+        search.climb(np.array(start, np.float64))
+    if search.n_components > 2:
+        for _ in range((3 * len(starts) + 1) // 2 if leaps is None else leaps):
+            search.leap()
+    weights = search.best[0]
+    return Optimum(weights / (np.linalg.norm(weights) or 1.0), search.best[1], search.n_lines)
+
+
+class _Search:
+    def __init__(
+        self,
+        components: Array,
+        measure: MeasureOnLines,
+        progress: Callable[[int], Any] | None,
+        rng: np.random.Generator,
+    ) -> None:
+        self._components = np.ascontiguousarray(components.T, np.float64)
+        self._measure, self._progress, self._rng = measure, progress, rng
+        self.n_components = len(self._components)
+        self._spread = measure.spread(self._components)
+        variances, axes = np.linalg.eigh(self._spread)
+        varies = variances > 1e-12 * variances.max(initial=0.0)
+        self._even = axes[:, varies] / np.sqrt(variances[varies])  # makes random directions even
+        towards = np.einsum("ik,k->i", self._components, measure.targets)
+        self._towards = self._even @ (self._even.T @ towards)
+        arc = float(np.clip(_ARC / np.sqrt(max(measure.n_effective, 1.0)), _SHORTEST, _LONGEST))
+        self._arc, self._ends = arc, measure.ends(-arc, arc)
+        self.n_lines = 0
+        self.best = np.zeros(self.n_components), -np.inf
+
+    def climb(self, weights: Array) -> None:
+        """Climb from a start until no direction leads higher."""
+        self._begin(weights)
+        self._look_around()
+        if self.n_components > 2:
+            self._rounds()
+        elif self.n_components == 2 and not self.n_lines:  # the whole circle, once
+            self._move(np.array([-self._weights[-1], self._weights[0]]), self._measure.ends(-np.pi, np.pi))
+        self._keep()
+
+    def leap(self) -> None:
+        """Climb from a point near the best one."""
+        weights = self.best[0]
+        side = self._side(weights, self._draw())
+        if side is not None:
+            angle = self._arc * self._rng.uniform(*_LEAP)
+            self._begin(np.cos(angle) * weights + np.sin(angle) * side)
+            self._rounds()
+            self._keep()
+
+    def _begin(self, weights: Array) -> None:
+        self._weights, self._value = self._unit(weights), -np.inf
+        self._try(weights)
+
+    def _keep(self) -> None:
+        if self._value > self.best[1] + _GAIN:
+            self.best = self._weights, self._value
+
+    def _look_around(self) -> None:
+        """Move to the best of some points towards the least-squares fit and beyond."""
+        weights, side = self._weights, self._side(self._weights, self._towards)
+        self._try(self._towards)
+        if side is not None:
+            for angle in _LOOKS:
+                self._try(np.cos(angle) * weights + np.sin(angle) * side)
+
+    def _rounds(self) -> None:
+        """Climb round after round while some direction leads higher."""
+        failed, limit = 0, self.n_lines + _LINES * self.n_components
+        for direction in self._directions():
+            failed = 0 if self._move(direction, self._ends) else failed + 1
+            if failed > self.n_components or self.n_lines >= limit:
+                return
+
+    def _directions(self) -> Iterator[Array]:
+        """The axes, the direction they led in, and as many random ones; again and again."""
+        axes = np.eye(self.n_components)
+        while True:
+            begun = self._weights
+            yield from axes
+            yield self._weights - begun
+            for _ in axes:
+                yield self._draw()
+
+    def _draw(self) -> Array:
+        return np.asarray(self._even @ self._rng.normal(size=self._even.shape[1]))
+
+    def _length(self, weights: Array) -> float:
+        return math.sqrt(max(float(weights @ self._spread @ weights), 0.0))
+
+    def _unit(self, weights: Array) -> Array:
+        length = self._length(weights)
+        return weights / length if length > 0 else weights
+
+    def _side(self, weights: Array, direction: Array) -> Array | None:
+        """The part of a direction orthogonal to the weights, of length 1; None if there is none."""
+        side = direction - (weights @ self._spread @ direction) * weights
+        length = self._length(side)
+        return side / length if length > _FLAT * self._length(direction) else None
+
+    def _move(self, direction: Array, ends: Array) -> bool:
+        """Move to the best point of an arc both ways in a direction; returns whether it is higher."""
+        side = self._side(self._weights, direction)
+        if side is None:
+            return False
+        self.n_lines += 1
+        if self._progress is not None:
+            self._progress(self.n_lines)
+        piece = self._measure.widest_best(self._components, self._weights, side, ends)
+        if piece.value <= self._value + _GAIN:
+            return False
+        old_value, weights = self._value, self._weights
+        for c, s in piece.inside():
+            self._try(c * weights + s * side)
+            if self._value >= piece.value - _GAIN:
+                break
+        return self._value > old_value
+
+    def _try(self, weights: Array) -> None:
+        """Move there if it is higher by more than rounding."""
+        if weights.any():
+            weights = self._unit(weights)
+            value = self._measure.value_of(self._components, weights)
+            if value > self._value + _GAIN:
+                self._weights, self._value = weights, value

@@ -110,14 +110,14 @@ def given_categories(categories: Categories, n_features: int) -> dict[int, tuple
 
 def joined(parts: Sequence[Any]) -> dict[int, tuple[Any, ...]]:
     """The categories of several data sets with the same columns."""
-    columns = {column for part in parts for column in part.categories}
+    columns = {column for data in parts for column in data.categories}
     categories = {}
     for column in sorted(columns):
         name = parts[0].names[column]
-        if any(column not in part.categories for part in parts):
+        if any(column not in data.categories for data in parts):
             problem = f"the column {name!r} is categorical in some data sets, but not in all"
             raise InputError(f"{problem}; data sets with different columns cannot be joined")
-        values = dict.fromkeys(value for part in parts for value in part.categories[column])
+        values = dict.fromkeys(value for data in parts for value in data.categories[column])
         categories[column] = category_numbers(values, f"the column {name!r}")[0]
     return categories
 

@@ -189,7 +189,7 @@ class Cleaner:
         data, n_jobs
             As for :meth:`clean`.
         """
-        from rankwright.data.cleaning_kernel import ALL_ZERO, CONTRADICTING, KEPT
+        from rankwright.data.kernels import ALL_ZERO, CONTRADICTING, KEPT
 
         data = data.without_categories()
         marks, pairs = np.zeros(data.n_docs, np.uint8), np.zeros(data.n_queries, np.int64)
@@ -209,7 +209,7 @@ class Cleaner:
         return Unclean(kept, self, np.column_stack([*sums, pairs, n_kept == 0, lost]).astype(np.int64))
 
     def _mark(self, data: RankingData, relevant: Array, first: int, last: int, marks: Array, pairs: Array) -> None:
-        from rankwright.data.cleaning_kernel import mark_dense, mark_sparse
+        from rankwright.data.kernels import mark_dense, mark_sparse
 
         start, stop = data.indptr[first], data.indptr[last]
         X, indptr = data.X[start:stop], data.indptr[first : last + 1] - start
@@ -232,7 +232,6 @@ def _number(value: Any) -> float:
 
 
 def _is_beyond_one(X: Any) -> bool:
-    """Whether features are outside 0 … 1."""
     values = X.data if sparse.issparse(X) else X
     return bool(values.size) and bool(values.min() < 0 or values.max() > 1)
 

@@ -1,4 +1,4 @@
-"""RankingData: features, labels and query boundaries, validated once, then frozen.
+"""RankingData: features, labels and query boundaries, validated once, then frozen; and some queries of it.
 
 Everything downstream relies on it: the rows of a query are adjacent, values are finite, labels are finite and at least
 0, arrays are C-contiguous (or canonical CSR) and read-only. Ids are kept here only; other code uses integer positions.
@@ -7,8 +7,7 @@ Everything downstream relies on it: the rows of a query are adjacent, values are
 from __future__ import annotations
 
 import dataclasses
-import importlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -18,147 +17,12 @@ import numpy.typing as npt
 
 from rankwright._types import Array
 from rankwright.data import sparse
-from rankwright.data.categories import Categories, given_categories, joined, named, number_of, shown_category
-from rankwright.data.display import Displayed, Tabled, cell, new_figure
-from rankwright.data.order import as_ids, gather_queries, join_ids, query_of_row, sizes_to_indptr
+from rankwright.data.categories import Categories, given_categories, joined, named
+from rankwright.data.display import DisplayedData
+from rankwright.data.order import as_ids, gather_queries, join_ids, query_chunks, query_of_row, sizes_to_indptr
 from rankwright.errors import InputError
 
 __all__ = ["RankingData"]
-
-# Display of data sets, judgements and runs: first documents as a table, and a plot of labels or scores.
-
-
-_ROWS, _FEATURES, _LABELS = 6, 6, 8  # shown
-_BINS = 30
-
-
-class DisplayedData(Displayed):
-    """Base of :class:`~rankwright.RankingData`."""
-
-    def _shown_table(self) -> Tabled:
-        data: Any = self
-        n, ids = min(_ROWS, data.n_docs), data.doc_ids is not None
-        queries = data.query_ids[np.searchsorted(data.indptr, np.arange(n), side="right") - 1]
-        columns = {"query": [cell(query) for query in queries.tolist()]}
-        if ids:
-            columns["document"] = [_decoded(document) for document in data.doc_ids[:n].tolist()]
-        columns["label"] = [f"{label:g}" for label in data.labels[:n].tolist()]
-        columns |= _first_features(data, n)
-        rows = tuple(zip(*columns.values(), strict=True))
-        notes = [*_left(data.n_docs - n), f"labels: {_counted(data.labels)}"]
-        hidden = data.n_features - (len(columns) - 2 - ids)
-        notes += [f"{hidden:,} features are not shown"] if hidden else []
-        return Tabled(tuple(columns), rows, tuple(notes), 1 + ids, title=repr(self))
-
-    def to_frame(self) -> Any:
-        """All documents as a pandas data frame; see :func:`rankwright.to_frame`."""
-        return importlib.import_module("rankwright.io.frames").to_frame(self)
-
-    def _drawing(self) -> Callable[[], Any]:
-        data: Any = self
-        return lambda: draw_values(data.labels, data.indptr, "label")
-
-    def __str__(self) -> str:
-        return self.to_text()
-
-
-class DisplayedTable(Displayed):
-    """Base of :class:`~rankwright.TrecTable`."""
-
-    def _shown_table(self) -> Tabled:
-        table: Any = self
-        n = min(_ROWS, table.n_docs)
-        queries, values = self._query_of_rows()[:n].tolist(), table.values[:n].tolist()
-        documents = [_decoded(document) for document in table.doc_ids[:n].tolist()]
-        integers = bool((table.values == np.rint(table.values)).all())
-        texts = [f"{value:g}" if integers else cell(value) for value in values]
-        rows = tuple(zip(queries, documents, texts, strict=True))
-        few = len(np.unique(table.values)) <= _LABELS
-        ends = "" if few else f"from {cell(float(table.values.min()))} to {cell(float(table.values.max()))}"
-        notes = (*_left(table.n_docs - n), f"values: {_counted(table.values) if few else ends}")
-        return Tabled(("query", "document", "value"), rows, notes, 2, title=repr(self))
-
-    def to_frame(self) -> Any:
-        """All rows as a pandas data frame with the columns query, document and value."""
-        table: Any = self
-        documents = [_decoded(document) for document in table.doc_ids.tolist()]
-        columns = {"query": self._query_of_rows(), "document": documents, "value": table.values}
-        return importlib.import_module("pandas").DataFrame(columns)
-
-    def _query_of_rows(self) -> Any:
-        table: Any = self
-        return np.repeat(table.query_ids, np.diff(table.indptr))
-
-    def _drawing(self) -> Callable[[], Any]:
-        table: Any = self
-        return lambda: draw_values(table.values, table.indptr, "value")
-
-    def __repr__(self) -> str:
-        table: Any = self
-        name = f"{table.name!r}: " if table.name else ""
-        return f"TrecTable({name}{table.n_queries} queries, {table.n_docs} documents)"
-
-    def __str__(self) -> str:
-        return self.to_text()
-
-
-def _first_features(data: Any, n: int) -> dict[str, list[str]]:
-    """The first features of the first documents; none for partitioned features."""
-    if not hasattr(data.X, "toarray") and not isinstance(data.X, np.ndarray):
-        return {}
-    X = data.X[:n]
-    X = X[:, :_FEATURES].toarray() if data.is_sparse else X[:, :_FEATURES]
-    columns: dict[str, list[str]] = {}
-    for at, name in enumerate(data.names[:_FEATURES]):
-        texts = {number_of(value): shown_category(value) for value in data.categories.get(at, ())}
-        columns[_unused(name, columns)] = [texts.get(value) or cell(value) for value in X[:, at].astype(float).tolist()]
-    return columns
-
-
-def _unused(name: str, columns: dict[str, list[str]]) -> str:
-    """A name no other column has: features may be called label, too."""
-    return name if name not in ("query", "document", "label", *columns) else f"{name} (feature)"
-
-
-def _left(n: int) -> list[str]:
-    return [f"and {n:,} more documents"] if n else []
-
-
-def _labels(labels: Any) -> list[tuple[float, int]]:
-    distinct, counts = np.unique(labels, return_counts=True)
-    return list(zip(distinct.tolist(), counts.tolist(), strict=True))
-
-
-def _counted(labels: Any) -> str:
-    return ", ".join(f"{label:g} × {count:,}" for label, count in _labels(labels)[:_LABELS])
-
-
-def _decoded(name: Any) -> str:
-    return name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name)
-
-
-def draw_values(labels: Any, indptr: Any, what: str) -> Any:
-    """Documents by label, or by score where they are many, and documents per query."""
-    figure = new_figure(2.4)
-    left, right = figure.subplots(1, 2)
-    counts = _labels(labels)
-    if what != "label" and len(counts) > _LABELS:
-        left.hist(labels, bins=_BINS, color="#0072b2")
-    else:
-        columns = left.bar(range(len(counts)), [count for _, count in counts], color="#0072b2", width=0.7)
-        left.bar_label(columns, [f"{count:,}" for _, count in counts])
-        left.set_xticks(range(len(counts)), [f"{label:g}" for label, _ in counts])
-    left.set_xlabel(what)
-    left.set_ylabel("documents")
-    left.grid(axis="x", visible=False)
-    sizes = np.diff(indptr)
-    ends = (int(sizes.min(initial=0)), int(sizes.max(initial=0)) + 1)
-    right.hist(sizes, bins=min(_BINS, max(1, ends[1] - ends[0])), range=ends, color="#0072b2")
-    right.xaxis.get_major_locator().set_params(integer=True)
-    right.set_xlabel("documents of a query")
-    right.set_ylabel("queries")
-    return figure
-
 
 # Matching columns: by name where both sides have names, by position otherwise.
 #
@@ -363,8 +227,8 @@ class RankingData(DisplayedData):
     rows : ndarray or None
         ``rows[i]`` is the caller's number of row ``i``; None if the order is the caller's.
     categories : mapping of int to tuple
-        For each column that holds categories their values, all strings or all numbers; how X holds them, says
-        ``rankwright.data.categories``. Rankers made of trees can use such columns.
+        For each column that holds categories their values, all strings or all numbers; see
+        ``rankwright.data.categories`` for how X stores them. Rankers made of trees can use such columns.
     """
 
     X: Any
@@ -449,21 +313,21 @@ class RankingData(DisplayedData):
         """Join data sets with the same features; queries with the same id become one."""
         if not parts:
             raise InputError("nothing to concatenate")
-        if len({part.n_features for part in parts}) > 1:
-            counts = ", ".join(str(part.n_features) for part in parts)
+        if len({data.n_features for data in parts}) > 1:
+            counts = ", ".join(str(data.n_features) for data in parts)
             raise InputError(f"data sets with different numbers of features cannot be joined: {counts}")
         names = parts[0].feature_names
-        if any(part.feature_names != names for part in parts):
+        if any(data.feature_names != names for data in parts):
             raise InputError("data sets with different feature names cannot be joined")
-        if any(part.is_sparse for part in parts):
-            X = sparse.vstack([sparse.csr_array(part.X) for part in parts], format="csr")
+        if any(data.is_sparse for data in parts):
+            X = sparse.vstack([sparse.csr_array(data.X) for data in parts], format="csr")
         else:
-            X = np.concatenate([part.X for part in parts])
-        ids = [part.doc_ids for part in parts if part.doc_ids is not None]
+            X = np.concatenate([data.X for data in parts])
+        ids = [data.doc_ids for data in parts if data.doc_ids is not None]
         return cls.from_arrays(
             X,
-            np.concatenate([part.labels for part in parts]),
-            join_ids([part.qid for part in parts]),
+            np.concatenate([data.labels for data in parts]),
+            join_ids([data.qid for data in parts]),
             doc_ids=join_ids(ids) if len(ids) == len(parts) else None,
             feature_names=names,
             categories=joined(parts),
@@ -706,8 +570,211 @@ def _blocks(qid: npt.ArrayLike | None, group: npt.ArrayLike | None, n_rows: int)
 
 def _read_only(array: Any) -> Any:
     if sparse.issparse(array):  # through views: the caller's own arrays stay writeable
-        parts = (_read_only(array.data), _read_only(array.indices), _read_only(array.indptr))
-        return sparse.csr_array(parts, shape=array.shape)
+        arrays = (_read_only(array.data), _read_only(array.indices), _read_only(array.indptr))
+        return sparse.csr_array(arrays, shape=array.shape)
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+# Some queries of a data set, with the features left where they are.
+#
+# Training leaves out queries: those without an order, those of weight 0, those of the fold that is held out. A copy of
+# the features of all others would double what the data takes, and read a mapped file into memory. A part knows at which
+# row each of its queries starts instead; what asks for its ``X`` all the same gets a copy, made once.
+
+
+_BATCH_BYTES = 1 << 20  # of values copied at a time
+_RUN = 256  # documents of a run, on average, from which on copying runs is faster than one by one
+
+
+class _Part(RankingData):
+    """A RankingData whose ``X`` is taken out of another matrix when it is first asked for."""
+
+    _source: tuple[Any, Array] | None = None
+    _ids_from: tuple[RankingData, Array] | None = None
+
+    @cached_property
+    def X(self) -> Any:
+        """The features of these queries: a copy."""
+        matrix, starts = stored(self)
+        X = matrix[rows_of(starts, self.indptr)]
+        for array in (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,):
+            array.flags.writeable = False
+        return X
+
+    @cached_property
+    def doc_ids(self) -> Array | None:
+        """The ids of these queries' documents: a copy, which training seldom asks for."""
+        source, positions = self._ids_from or (None, np.empty(0, np.int64))
+        if source is None or source.doc_ids is None:
+            return None
+        ids = source.doc_ids[rows_of(source.indptr[:-1][positions], self.indptr)]
+        ids.flags.writeable = False
+        return ids
+
+    @property
+    def n_features(self) -> int:
+        return int(stored(self)[0].shape[1])
+
+    @property
+    def is_sparse(self) -> bool:
+        return bool(sparse.issparse(stored(self)[0]))
+
+
+def some_queries(data: RankingData, queries: Array) -> RankingData:
+    """The data of some queries, a mask or positions, as :meth:`RankingData.select` gives it; features stay in place.
+
+    Examples
+    --------
+    >>> data = RankingData.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], qid=["a", "b", "c"])
+    >>> part = some_queries(data, np.array([True, False, True]))
+    >>> stored(part)[0] is data.X, stored(part)[1].tolist(), part.X.tolist()
+    (True, [0, 2], [[1.0], [3.0]])
+    """
+    positions = np.flatnonzero(queries) if queries.dtype == bool else queries
+    X, starts = stored(data)
+    indptr = sizes_to_indptr(data.sizes[positions])
+    part = object.__new__(_Part)
+    values = {
+        "labels": docs_of(data.labels, data, positions),
+        "indptr": indptr,
+        "query_ids": data.query_ids[positions],
+    }
+    for array in values.values():
+        array.flags.writeable = False
+    kept = {"feature_names": data.feature_names, "rows": None, "categories": data.categories}
+    vars(part).update(values | kept | {"_source": (X, starts[positions]), "_ids_from": (data, positions)})
+    vars(part).update(_known_of(data, positions))
+    return part
+
+
+def _known_of(data: RankingData, positions: Array) -> dict[str, Any]:
+    """What is known by now of the order in some queries, as a data set of these would find it."""
+    facts = vars(data)
+    kept = {"_has_both": {key: mask[positions] for key, mask in facts.get("_has_both", {}).items()}}
+    return kept | ({"has_order": facts["has_order"][positions]} if "has_order" in facts else {})
+
+
+def docs_of(values: Array, data: RankingData, positions: Array) -> Array:
+    """The values, one for each document of a data set, of the documents of some queries: a copy.
+
+    Examples
+    --------
+    >>> data = RankingData.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], qid=["a", "a", "b"])
+    >>> docs_of(data.labels, data, np.array([1, 0])).tolist()
+    [2.0, 0.0, 1.0]
+    """
+    first, sizes = data.indptr[:-1][positions], data.sizes[positions]
+    starts, stops = adjacent(first, sizes)
+    if _RUN * len(starts) > len(values) or not len(starts):
+        return np.asarray(values[rows_of(first, sizes_to_indptr(sizes))])
+    return np.concatenate([values[start:stop] for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)])
+
+
+def with_features(data: RankingData, X: Any) -> RankingData:
+    """The same documents with the features of another matrix, whose rows are those of the stored one."""
+    part = some_queries(data, np.arange(data.n_queries))
+    vars(part).update({"_source": (X, stored(data)[1])})
+    return part
+
+
+def stored(data: RankingData) -> tuple[Any, Array]:
+    """The matrix that holds the features, and the row at which each query starts; it may hold other rows too."""
+    source = data._source if isinstance(data, _Part) else None
+    return (data.X, data.indptr[:-1]) if source is None else source
+
+
+def source_of(data: RankingData) -> RankingData:
+    """The data set whose matrix holds the features: itself, or the one of which this is a part."""
+    while isinstance(data, _Part) and data._ids_from is not None:
+        data = data._ids_from[0]
+    return data
+
+
+def rows_of(starts: Array, indptr: Array) -> Array:
+    return np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], np.diff(indptr))
+
+
+def pieces(data: RankingData) -> Iterator[Any]:
+    """The features, in order, as views of as many adjacent rows as there are."""
+    X = stored(data)[0]
+    starts, stops = segments(data)
+    for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
+        yield _row_view(X, start, stop)
+
+
+def column_of(data: RankingData, column: int) -> Array:
+    """The values of one feature in float64."""
+    X, rows = stored(data)[0], rows_in(data)
+    if not sparse.issparse(X):
+        return np.asarray(X[:, column] if rows is None else X[rows, column], np.float64)
+    columns = [part[:, [column]].toarray()[:, 0] for part in pieces(data)]
+    return np.concatenate(columns, dtype=np.float64) if columns else np.empty(0)
+
+
+def segments(data: RankingData) -> tuple[Array, Array]:
+    """First and last rows, as starts and stops, of as many adjacent rows of the stored matrix as there are."""
+    return adjacent(stored(data)[1], data.sizes)
+
+
+def adjacent(starts: Array, sizes: Array) -> tuple[Array, Array]:
+    """Starts and stops of runs of rows, with those that follow one another as one.
+
+    Examples
+    --------
+    >>> adjacent(np.array([0, 2, 9]), np.array([2, 3, 1]))
+    (array([0, 9]), array([ 5, 10]))
+    """
+    if not len(starts):
+        return starts, starts
+    stops = starts + sizes
+    breaks = np.flatnonzero(starts[1:] != stops[:-1])
+    return starts[np.append(0, breaks + 1)], stops[np.append(breaks, len(starts) - 1)]
+
+
+def rows_in(data: RankingData) -> Array | None:
+    """The row of the stored matrix that holds each document; None if that is its own number."""
+    X, starts = stored(data)
+    if len(data.labels) == X.shape[0] and np.array_equal(starts, data.indptr[:-1]):
+        return None
+    return rows_of(starts, data.indptr)
+
+
+def batches(data: RankingData, *, at_once: bool = True) -> Iterator[tuple[Any, Array]]:
+    """The features of some queries at a time, with their boundaries; copies of a few where they are not adjacent.
+
+    ``at_once``: all of them where the data has a matrix of its own.
+    """
+    if at_once and "X" in vars(data):
+        yield data.X, data.indptr
+        return
+    rows = max(1, _BATCH_BYTES * data.n_docs // max(1, feature_bytes(data)))
+    X, starts = stored(data)
+    for first, last in query_chunks(data.indptr, rows):
+        indptr = data.indptr[first : last + 1] - data.indptr[first]
+        begin = int(starts[first])
+        if np.array_equal(starts[first:last] - begin, indptr[:-1]):
+            yield _row_view(X, begin, begin + int(indptr[-1])), indptr
+        else:
+            yield X[rows_of(starts[first:last], indptr)], indptr
+
+
+def _row_view(X: Any, start: int, stop: int) -> Any:
+    if (start, stop) == (0, X.shape[0]):
+        return X
+    if not sparse.issparse(X):
+        return X[start:stop]
+    first, last = X.indptr[start], X.indptr[stop]
+    view = sparse.csr_array((stop - start, X.shape[1]), dtype=X.dtype)
+    # Not by the constructor, which copies an array that is a small part of another one.
+    view.data, view.indices, view.indptr = X.data[first:last], X.indices[first:last], X.indptr[start : stop + 1] - first
+    return view
+
+
+def feature_bytes(data: RankingData) -> int:
+    """Bytes of the features; of CSR, those of the values alone."""
+    X, starts = stored(data)
+    if not sparse.issparse(X):
+        return int(X.nbytes) * data.n_docs // max(1, X.shape[0])
+    return int((X.indptr[starts + data.sizes] - X.indptr[starts]).astype(np.int64).sum() * X.dtype.itemsize)

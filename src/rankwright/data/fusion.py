@@ -413,9 +413,9 @@ def _condorcet(pool: Pool, rank: Array, start: Array) -> Array:
         order = first + np.argsort(-start[first:last], kind="stable")
         rows = rank[:, order].T.tolist()
 
-        def lost(one: int, other: int, rows: list[list[float]] = rows) -> int:
-            pairs = zip(rows[one], rows[other], strict=True)
-            return sum((own > its) - (own < its) for own, its in pairs)
+        def lost(upper: int, lower: int, rows: list[list[float]] = rows) -> int:
+            pairs = zip(rows[upper], rows[lower], strict=True)
+            return sum((ours > theirs) - (ours < theirs) for ours, theirs in pairs)
 
         places = sorted(range(last - first), key=cmp_to_key(lost))
         scores[order[places]] = np.arange(last - first, 0, -1)

@@ -1,11 +1,13 @@
-"""THE tie rule: score descending, then document id descending as strings (trec_eval's rule); without ids, input order.
+"""Query blocks, and THE tie rule: score descending, then document id descending as strings, as trec_eval has it.
 
-Every ranking in the package comes from here: numpy's fastest unstable sort, then all ties are settled.
+Without ids, ties keep the input order. Every ranking in the package comes from here: numpy's fastest unstable sort,
+then all ties are settled. (Runs are compared in single precision by their callers, because trec_eval does.)
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,9 +35,9 @@ def as_ids(values: Any) -> Array:
 
 def join_ids(parts: Sequence[Array]) -> Array:
     """Ids of several arrays in one; types stay distinct, as in :func:`as_ids`."""
-    if len({part.dtype.kind for part in parts}) == 1:
+    if len({ids.dtype.kind for ids in parts}) == 1:
         return np.concatenate(parts)
-    return np.concatenate([part.astype(object) for part in parts])
+    return np.concatenate([ids.astype(object) for ids in parts])
 
 
 def gather_queries(qid: Array) -> tuple[Array | None, Array, Array]:
@@ -183,3 +185,45 @@ def descending(values: Array, indptr: Array) -> Array:
             ordered[start:stop].sort()
         return -ordered
     return values[np.lexsort((-values, query_of_row(indptr)))]
+
+
+# Clicks, one page each: a page with k clicks becomes k pages on which nothing else is clicked.
+#
+# A click says that its document should be above all others of the page, whatever else was clicked there. A sum over
+# clicks, each weighted by the inverse propensity of its position, is unbiased: its mean is what it would be if
+# everything had been looked at (Agarwal, Takatsu, Zaitsev and Joachims: A general framework for counterfactual
+# learning-to-rank, 2019). Pairs of a clicked document and one that was *not* clicked do not have this property: which
+# others were clicked depends on where they were shown. Nor does a measure normalised by the number of clicks of a page.
+
+
+@dataclass(frozen=True, eq=False)
+class Clicked:
+    """A page for every click.
+
+    `clicks`: the clicked documents: labels above 0, on pages of more than one document. `query`: the page of each
+    click. `rows`: the documents of its page, click after click. `labels`: 1 for the click itself, 0 for the others.
+    `indptr`: click ``c`` owns ``rows[indptr[c]:indptr[c+1]]``.
+    """
+
+    clicks: Array
+    query: Array
+    rows: Array
+    labels: Array
+    indptr: Array
+
+    @classmethod
+    def of(cls, labels: Array, indptr: Array) -> Clicked:
+        """Take the clicks apart.
+
+        Examples
+        --------
+        >>> found = Clicked.of(np.array([1.0, 0, 1, 0, 0]), np.array([0, 3, 5]))
+        >>> found.rows.tolist(), found.labels.tolist()
+        ([0, 1, 2, 0, 1, 2], [1.0, 0.0, 0.0, 0.0, 0.0, 1.0])
+        """
+        of_row, sizes = query_of_row(indptr), np.diff(indptr)
+        clicks = np.flatnonzero((labels > 0) & (sizes[of_row] > 1))
+        query = of_row[clicks]
+        bounds = sizes_to_indptr(sizes[query])
+        rows = np.arange(bounds[-1]) + np.repeat(indptr[query] - bounds[:-1], sizes[query])
+        return cls(clicks, query, rows, (rows == np.repeat(clicks, sizes[query])).astype(np.float64), bounds)

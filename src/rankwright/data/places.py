@@ -15,10 +15,9 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from rankwright._types import Array
-from rankwright.data.dataset import RankingData
+from rankwright.data.dataset import RankingData, batches, pieces, rows_of, some_queries, stored
 from rankwright.data.order import rank_order, sizes_to_indptr
 from rankwright.data.statistics import Statistics, statistics_of
-from rankwright.data.subsets import batches, pieces, rows_of, some_queries, stored
 
 Own = Sequence[tuple[Any, ...]] | None
 Orders = Callable[[slice, Array], Array]
@@ -45,16 +44,16 @@ class Actors(Protocol):
 
     only: Any
 
-    def ask(self, method: str, *shared: Any, own: Own = None) -> list[Any]:
+    def call(self, method: str, *shared: Any, own: Own = None) -> list[Any]:
         """Call a method that changes nothing; results in the order of the partitions."""
 
-    def tell(self, method: str, *shared: Any, own: Own = None) -> list[Any]:
+    def update(self, method: str, *shared: Any, own: Own = None) -> list[Any]:
         """Call a method that changes the objects."""
 
-    def note(self, method: str, *shared: Any) -> None:
+    def defer(self, method: str, *shared: Any) -> None:
         """Remember a change that the next call makes itself."""
 
-    def total(self, method: str, *shared: Any, own: Own = None) -> Any:
+    def sum(self, method: str, *shared: Any, own: Own = None) -> Any:
         """Call a method that gives integers; their sum over all partitions."""
 
     def close(self) -> None:
@@ -67,18 +66,18 @@ class LocalActors:
     def __init__(self, only: Any) -> None:
         self.only = only
 
-    def ask(self, method: str, *shared: Any, own: Own = None) -> list[Any]:
+    def call(self, method: str, *shared: Any, own: Own = None) -> list[Any]:
         """Call a method."""
         return [getattr(self.only, method)(*(() if own is None else own[0]), *shared)]
 
-    tell = ask
+    update = call
 
-    def note(self, method: str, *shared: Any) -> None:
+    def defer(self, method: str, *shared: Any) -> None:
         """Nothing is lost here, so nothing has to be repeated."""
 
-    def total(self, method: str, *shared: Any, own: Own = None) -> Any:
+    def sum(self, method: str, *shared: Any, own: Own = None) -> Any:
         """Call a method."""
-        return self.ask(method, *shared, own=own)[0]
+        return self.call(method, *shared, own=own)[0]
 
     def close(self) -> None:
         """Close the object, if it can be closed."""
@@ -188,7 +187,7 @@ def place_of(data: RankingData, device: str = "cpu") -> Place:
     if device == "cuda":
         on_device = importlib.import_module(_ON_DEVICE)
         if on_device.fits(data):
-            return on_device.OnDevice(data)
+            return on_device.DevicePlace(data)
     return Place(data)
 
 

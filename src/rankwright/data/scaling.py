@@ -70,13 +70,13 @@ class QueryScaler:
         scale = _KINDS[self.kind]
         if sparse.issparse(X):
             blocks = [
-                sparse.csr_array(scale(X[part[0] : part[-1]].toarray().astype(np.float64), part).astype(X.dtype))
-                for part in _query_chunks(bounds, X.shape[1])
+                sparse.csr_array(scale(X[chunk[0] : chunk[-1]].toarray().astype(np.float64), chunk).astype(X.dtype))
+                for chunk in _query_chunks(bounds, X.shape[1])
             ]
             return sparse.vstack(blocks, format="csr") if blocks else X
         scaled = np.empty_like(X)
-        for part in _query_chunks(bounds, X.shape[1]):
-            scaled[part[0] : part[-1]] = scale(X[part[0] : part[-1]].astype(np.float64), part)
+        for chunk in _query_chunks(bounds, X.shape[1]):
+            scaled[chunk[0] : chunk[-1]] = scale(X[chunk[0] : chunk[-1]].astype(np.float64), chunk)
         return scaled
 
 

@@ -71,9 +71,9 @@ class _QuerySplitter:
         with a RankingData. Yields `train`, `test`: the caller's row numbers (:attr:`RankingData.rows`), ascending.
         """
         query, n_queries = _query_of_given_row(X, groups, qid)
-        for part in self.split_queries(n_queries):
+        for split in self.split_queries(n_queries):
             role = np.full(n_queries, _UNUSED)
-            role[part.train], role[part.test] = _TRAIN, _TEST
+            role[split.train], role[split.test] = _TRAIN, _TEST
             role_of_row = role[query]
             yield np.flatnonzero(role_of_row == _TRAIN), np.flatnonzero(role_of_row == _TEST)
 
@@ -135,9 +135,9 @@ class QueryKFold(_QuerySplitter):
         drawn = (
             np.random.default_rng(self.random_state).permutation(n_queries) if self.shuffle else np.arange(n_queries)
         )
-        parts = np.array_split(drawn, self.n_splits)
+        folds = np.array_split(drawn, self.n_splits)
         for k in range(self.n_splits):
-            turned = parts[k:] + parts[:k]
+            turned = folds[k:] + folds[:k]
             n_held = 1 + self.valid_folds
             yield QuerySplit(_joined(turned[n_held:]), _joined(turned[1:n_held]), np.sort(turned[0]))
 
@@ -238,8 +238,8 @@ class QueryTrials(_QuerySplitter):
         n_queries = _count(queries)
         needed = self.train + self.valid + self.test
         if n_queries < needed:
-            parts = f"{self.train} + {self.valid} + {self.test}"
-            raise InputError(f"a trial needs {needed} queries ({parts}); there are {n_queries}")
+            roles_text = f"{self.train} + {self.valid} + {self.test}"
+            raise InputError(f"a trial needs {needed} queries ({roles_text}); there are {n_queries}")
         rng = np.random.default_rng(self.random_state)
         sizes = (self.train, self.valid, self.test, n_queries - needed)
         roles = _balanced_roles(self.n_trials, sizes, rng)

@@ -2,7 +2,7 @@
 
 Sums of values and of squares are integers of many digits, so nothing is rounded before the end. The same numbers come
 out, bit for bit, for any order of the rows, any number of threads, any cut into partitions that are merged, dense and
-CSR, float32 and float64, on the CPU and on a GPU (`rankwright.gpu.statistics`).
+CSR, float32 and float64, on the CPU and on a GPU (`rankwright.gpu.training`).
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ import numpy as np
 
 from rankwright._types import Array
 from rankwright.data import sparse
-from rankwright.data.dataset import RankingData
-from rankwright.data.subsets import segments, stored
+from rankwright.data.dataset import RankingData, segments, stored
 from rankwright.data.threads import Team
 
 _RUN_VALUES = 1 << 20  # values, at least, that a thread reads at a time
@@ -41,7 +40,7 @@ class Sums:
     @classmethod
     def trimmed(cls, digits: Array, power: int) -> Sums:
         """Sums without the digits that are 0 everywhere."""
-        from rankwright.data.statistics_kernel import DIGIT, carry
+        from rankwright.data.kernels import DIGIT, carry
 
         used = np.flatnonzero(digits.any(axis=1))
         if not len(used):
@@ -59,7 +58,7 @@ class Sums:
     @staticmethod
     def stacked(sums: Sequence[Sums]) -> tuple[Array, int]:
         """Several sums as one array of sums × digits × features, and the power of two of the first digit."""
-        from rankwright.data.statistics_kernel import DIGIT
+        from rankwright.data.kernels import DIGIT
 
         power = min(each.power for each in sums)
         offsets = [(each.power - power) // DIGIT for each in sums]
@@ -71,7 +70,7 @@ class Sums:
 
     def integers(self) -> list[int]:
         """The sums in units of 2^power."""
-        from rankwright.data.statistics_kernel import DIGIT
+        from rankwright.data.kernels import DIGIT
 
         totals = [0] * self.digits.shape[1]
         for digits in self.digits[::-1].tolist():
@@ -201,7 +200,7 @@ class StatisticsBuilder:
     """Statistics of rows that come a block at a time."""
 
     def __init__(self, n_features: int, *, summed: bool = True) -> None:
-        from rankwright.data import statistics_kernel as kernel
+        from rankwright.data import kernels as kernel
 
         n, self._summed = n_features, summed
         self._n_rows = self._n_sparse = 0
@@ -212,7 +211,7 @@ class StatisticsBuilder:
 
     def add(self, X: Any, starts: Array | None = None, stops: Array | None = None) -> None:
         """Read all rows of a block, dense or CSR, or those from ``starts`` to ``stops``."""
-        from rankwright.data import statistics_kernel as kernel
+        from rankwright.data import kernels as kernel
 
         if starts is None or stops is None:
             starts, stops = np.array([0]), np.array([X.shape[0]])
@@ -228,8 +227,7 @@ class StatisticsBuilder:
             kernel.sparse_rows(*stored, self._summed, *ends, self._stored, *sums)
 
     def finish(self) -> Statistics:
-        """The statistics of all rows."""
-        from rankwright.data import statistics_kernel as kernel
+        from rankwright.data import kernels as kernel
 
         has_zero = self._stored < self._n_sparse  # zeros that sparse rows leave out
         low = np.where(has_zero, np.minimum(self._low, 0.0), self._low) + 0.0  # −0 is 0

@@ -1,4 +1,4 @@
-"""Summaries of files: counts, labels, documents per query, and features that add nothing.
+"""Summaries of data: counts, labels, documents per query, features that add nothing, pairs of documents.
 
 X is read in chunks of bounded size. Equal columns are found by a 64-bit fingerprint, Σ_row key(row)·mix(value) mod 2⁶⁴,
 and columns with equal fingerprints are then compared value by value.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,11 +16,15 @@ import numpy as np
 from rankwright._types import Array
 from rankwright.data.cleaning import Cleaner, Cleaning
 from rankwright.data.dataset import RankingData
+from rankwright.data.display import HATCHES, drawn, look, new_figure, write_figure
 from rankwright.data.order import query_of_row
 from rankwright.data.statistics import statistics_of
+from rankwright.data.trec_table import TrecTable
 
 if TYPE_CHECKING:
     from rankwright.data.trec_table import TrecTable
+
+__all__ = ["PairSummary", "pair_summary"]
 
 _CHUNK_VALUES = 1 << 21
 
@@ -268,3 +273,319 @@ def _plain(summary: Any) -> dict[str, Any]:
         if key in facts:
             facts[key] = [list(entry) if isinstance(entry, tuple) else entry for entry in facts[key]]
     return facts
+
+
+# Pairs of documents of one query with different labels, counted by labels and by query.
+#
+# Pairwise rankers learn from these, so labels and queries with many pairs dominate: Ranking SVM for IR (SIGIR'06,
+# Section 4 and Figures 5 and 8) starts from this view of the data. Pairs are counted, never listed.
+
+
+_MOST_LABELS = 12  # with more distinct labels, pairs are not counted by labels
+_COUNTED = 1024  # labels below this are counted, not sorted
+_AT_A_TIME = 1 << 16  # labels, which stay in cache
+_MOST_RANGES = 12  # of equal width
+_MOST_BARS = 20  # rank pairs in the plot
+_MOST_PARTS = 6  # rank pairs distinguished in the plot by query
+_USUAL = 0.9  # minimum share of queries in these ranges
+_TOP = 0.1  # of the queries
+
+
+@dataclass(frozen=True)
+class RankPair:
+    """Number of pairs of documents with one label above another, and of queries that have some."""
+
+    higher: float
+    lower: float
+    pairs: int
+    queries: int
+
+
+@dataclass(frozen=True)
+class PairRange:
+    """Number of queries with ``low`` to ``high`` pairs."""
+
+    low: int
+    high: int
+    queries: int
+
+
+@dataclass(frozen=True, eq=False)
+class PairSummary:
+    """The pairs of a data set; made by :func:`pair_summary`.
+
+    Attributes
+    ----------
+    pairs : int
+        All pairs of documents of one query with different labels.
+    pairs_per_query : Spread
+        Minimum, median, mean and maximum over all queries.
+    queries_without_pairs : int
+        Queries whose labels are all equal.
+    top_share : float
+        Share of all pairs in the tenth of the queries (rounded up) that has most.
+    rank_pairs : tuple of RankPair
+        By labels, the highest first; empty if there are more than 12 distinct labels.
+    ranges : tuple of PairRange
+        Queries by their number of pairs: up to 12 ranges of equal width, which hold 90 % of the queries or more, and
+        one for the rest.
+    query_ids : ndarray
+        The queries.
+    of_query : ndarray
+        Number of pairs of every query.
+    by_query : ndarray of shape (queries, rank pairs)
+        The same by labels.
+    """
+
+    pairs: int
+    pairs_per_query: Spread
+    queries_without_pairs: int
+    top_share: float
+    rank_pairs: tuple[RankPair, ...]
+    ranges: tuple[PairRange, ...]
+    query_ids: Array
+    of_query: Array
+    by_query: Array
+
+    def to_dict(self) -> dict[str, Any]:
+        """The summary in the types of JSON, without the numbers of single queries."""
+        return {
+            "pairs": self.pairs,
+            "pairs_per_query": asdict(self.pairs_per_query),
+            "queries_without_pairs": self.queries_without_pairs,
+            "top_share": self.top_share,
+            "rank_pairs": [asdict(pair) for pair in self.rank_pairs],
+            "ranges": [asdict(pair_range) for pair_range in self.ranges],
+        }
+
+    def figure(self) -> Any:
+        """The plot as a matplotlib figure: pairs by labels, queries by number of pairs, pairs of every query."""
+        return drawn(lambda: _draw(self))
+
+    def plot(self, path: str | Path) -> None:
+        """Write the plot into a ``.png`` or ``.svg`` file."""
+        write_figure(path, lambda: _draw(self))
+
+
+def pair_summary(data: RankingData | TrecTable) -> PairSummary:
+    """Count the pairs of documents of one query with different labels.
+
+    Parameters
+    ----------
+    data : RankingData or TrecTable
+        Feature data, or judgements, in which labels below 0 count as 0.
+
+    Examples
+    --------
+    >>> data = RankingData.from_arrays([[0.0]] * 5, [2, 1, 0, 1, 1], qid=["a", "a", "a", "b", "b"])
+    >>> found = pair_summary(data)
+    >>> found.pairs, found.of_query.tolist(), found.rank_pairs[0]
+    (3, [3, 0], RankPair(higher=2.0, lower=1.0, pairs=1, queries=1))
+    """
+    labels = data.labels if isinstance(data, RankingData) else np.maximum(data.values, 0.0)
+    of_query = pairs_of_queries(labels, data.indptr)
+    rank_pairs, by_query = _by_labels(labels, data.indptr)
+    total = int(of_query.sum())
+    n_top = -(-len(of_query) // round(1 / _TOP))
+    return PairSummary(
+        pairs=total,
+        pairs_per_query=spread_of(of_query),
+        queries_without_pairs=int((of_query == 0).sum()),
+        top_share=float(np.sort(of_query)[::-1][:n_top].sum() / total) if total else 0.0,
+        rank_pairs=rank_pairs,
+        ranges=_ranges(of_query),
+        query_ids=data.query_ids,
+        of_query=of_query,
+        by_query=by_query,
+    )
+
+
+def pairs_of_queries(labels: Array, indptr: Array) -> Array:
+    """Number of pairs of every query: n² less the squares of the numbers of equal labels, halved."""
+    query = query_of_row(indptr)
+    order = np.lexsort((labels, query))
+    labels, query = labels[order], query[order]
+    starts = np.flatnonzero(np.append(True, (labels[1:] != labels[:-1]) | (query[1:] != query[:-1]))[: len(labels)])
+    equal = np.diff(np.append(starts, len(labels)))
+    squares = np.zeros(len(indptr) - 1, np.int64)
+    np.add.at(squares, query[starts], equal.astype(np.int64) ** 2)
+    return (np.diff(indptr).astype(np.int64) ** 2 - squares) // 2
+
+
+def distinct(labels: Array) -> tuple[Array, Array]:
+    """The distinct labels, lowest first, and the index of each label among them; whole numbers need no sorting.
+
+    Examples
+    --------
+    >>> distinct(np.array([4.0, 0.0, 4.0]))
+    (array([0., 4.]), array([1, 0, 1]))
+    """
+    values = whole_values(labels)
+    if values is None:
+        values, index = np.unique(labels, return_inverse=True)
+        return values, index
+    integers = labels.astype(np.int64)
+    if len(values) and values[-1] >= len(values):
+        places = np.zeros(int(values[-1]) + 1, np.int64)
+        places[values.astype(np.int64)] = np.arange(len(values))
+        integers = places[integers]
+    return values, integers
+
+
+def whole_values(labels: Array) -> Array | None:
+    """The distinct labels, lowest first, if all are whole numbers from 0 to 1,023; some labels at a time.
+
+    Examples
+    --------
+    >>> whole_values(np.array([4.0, 0.0, 4.0])), whole_values(np.array([0.5]))
+    (array([0., 4.]), None)
+    """
+    present = np.zeros(_COUNTED, np.bool_)
+    for start in range(0, len(labels), _AT_A_TIME):
+        chunk = labels[start : start + _AT_A_TIME]
+        if chunk.min() < 0 or chunk.max() >= _COUNTED or (chunk != np.rint(chunk)).any():
+            return None
+        present |= np.bincount(chunk.astype(np.int64), minlength=_COUNTED) > 0
+    return np.flatnonzero(present).astype(labels.dtype)
+
+
+def label_counts(labels: Array, indptr: Array) -> tuple[Array, Array]:
+    """The distinct labels, lowest first, and the number of documents of each in each query."""
+    values, grades = distinct(labels)
+    n_queries = len(indptr) - 1
+    cells = query_of_row(indptr) * len(values) + grades
+    return values, np.bincount(cells, minlength=n_queries * len(values)).reshape(n_queries, len(values))
+
+
+def _by_labels(labels: Array, indptr: Array) -> tuple[tuple[RankPair, ...], Array]:
+    """Pairs by their two labels: in total, and per query."""
+    if len(distinct(labels)[0]) > _MOST_LABELS:
+        return (), np.zeros((len(indptr) - 1, 0), np.int64)
+    values, counts = label_counts(labels, indptr)
+    pairs = [(a, b) for a in range(len(values) - 1, 0, -1) for b in range(a - 1, -1, -1)]
+    by_query = (
+        np.array([counts[:, a] * counts[:, b] for a, b in pairs], np.int64).reshape(len(pairs), len(indptr) - 1).T
+    )
+    rank_pairs = tuple(
+        RankPair(float(values[a]), float(values[b]), int(column.sum()), int((column > 0).sum()))
+        for (a, b), column in zip(pairs, by_query.T, strict=True)
+    )
+    return rank_pairs, by_query
+
+
+def _ranges(of_query: Array) -> tuple[PairRange, ...]:
+    """Queries by number of pairs, in ranges 1, 2 or 5 times a power of ten wide; the last one is open."""
+    largest = int(of_query.max(initial=0))
+    usual = int(np.quantile(of_query, _USUAL)) if len(of_query) else 0
+    width = next(
+        width
+        for power in range(20)
+        for width in (10**power, 2 * 10**power, 5 * 10**power)
+        if usual // width < _MOST_RANGES
+    )
+    last = min(largest // width, _MOST_RANGES)
+    counts = np.bincount(np.minimum(of_query // width, last)).tolist()
+    highest = [*range(width - 1, last * width, width), max(largest, (last + 1) * width - 1)]
+    return tuple(PairRange(at * width, high, n) for at, (high, n) in enumerate(zip(highest, counts, strict=True)))
+
+
+# The plot
+
+
+def _draw(summary: PairSummary) -> Any:
+    n_bars = min(_MOST_BARS, len(summary.rank_pairs))
+    above = max(2.2, 0.22 * n_bars + 0.8)
+    figure = new_figure(above + 2.7)
+    upper, lower = list(figure.subfigures(2, 1, squeeze=False, height_ratios=[above, 2.7]).ravel())
+    left, right = upper.subplots(1, 2)
+    _draw_labels(left, summary)
+    _draw_ranges(right, summary)
+    _draw_queries(lower, summary)
+    return figure
+
+
+def _pair_name(pair: RankPair) -> str:
+    return f"{pair.higher:g} over {pair.lower:g}"
+
+
+def _draw_labels(axis: Any, summary: PairSummary) -> None:
+    axis.set_title("Pairs by labels")
+    if not summary.rank_pairs:
+        reason = "too many labels to count pairs by" if summary.pairs else "no pairs: all labels of a query are equal"
+        axis.text(0.5, 0.5, reason, ha="center", va="center", transform=axis.transAxes)
+        axis.set_axis_off()
+        return
+    rows = sorted(summary.rank_pairs, key=lambda pair: -pair.pairs)[:_MOST_BARS]
+    rows = [pair for pair in summary.rank_pairs if pair in rows]
+    places = np.arange(len(rows))[::-1]
+    counts = [pair.pairs for pair in rows]
+    axis.barh(places, counts, 0.7, color=look(0)["color"])
+    largest = max(1, *counts)
+    for place, count in zip(places, counts, strict=True):
+        percent = 100 * count / max(1, summary.pairs)
+        share = f"{count:,} ({f'{percent:.0f}' if percent >= 1 or not count else '<1'} %)"
+        inside = count > 0.6 * largest
+        axis.text(
+            count + (-0.01 if inside else 0.01) * largest, place, share, va="center",
+            ha="right" if inside else "left", color="white" if inside else "black",
+        )  # fmt: skip
+    axis.set_yticks(places, [_pair_name(pair) for pair in rows])
+    axis.set_ylabel("labels")
+    axis.set_xlim(0, 1.02 * largest)
+    axis.grid(False, axis="y")
+    _integer_axis(axis.xaxis)
+    axis.set_xlabel("pairs")
+
+
+def _draw_ranges(axis: Any, summary: PairSummary) -> None:
+    """The paper's Figures 5 and 8."""
+    axis.set_title("Queries by number of pairs")
+    counts = [span.queries for span in summary.ranges]
+    bars = axis.bar(range(len(counts)), counts, 0.86, color=look(0)["color"])
+    axis.bar_label(bars, [f"{count:,}" if count else "" for count in counts], padding=1)
+    names = [f"{span.low:,}–{span.high:,}" if span.high > span.low else f"{span.low:,}" for span in summary.ranges]
+    axis.set_xticks(range(len(counts)), names, rotation=40, ha="right", rotation_mode="anchor")
+    axis.grid(False, axis="x")
+    axis.margins(y=0.1)
+    _integer_axis(axis.yaxis)
+    axis.set_xlabel("pairs of the query")
+    axis.set_ylabel("queries")
+
+
+def _draw_queries(figure: Any, summary: PairSummary) -> None:
+    """The pairs of every query, most pairs first, split by labels."""
+    axis = figure.subplots()
+    share = f"{100 * summary.top_share:.0f} %"
+    axis.set_title(f"Pairs of every query; the tenth of the queries with most pairs has {share} of all pairs")
+    order = np.argsort(-summary.of_query, kind="stable")
+    n_queries = len(order)
+    split = 0 < len(summary.rank_pairs) <= _MOST_PARTS
+    layers = summary.by_query[order].T if split else summary.of_query[order][None]
+    edges = np.arange(n_queries + 1)
+    bottom = np.zeros(n_queries, np.int64)
+    for number, layer in enumerate(layers):
+        top = bottom + layer
+        label = f"labels {_pair_name(summary.rank_pairs[number])}" if split else None
+        axis.stairs(
+            top, edges, baseline=bottom, fill=True, facecolor=look(number)["color"], alpha=0.75,
+            hatch=HATCHES[number], edgecolor="0.15", lw=0.0, label=label,
+        )  # fmt: skip
+        bottom = top
+    axis.set_xlim(0, max(1, n_queries))
+    axis.set_ylim(bottom=0)
+    axis.grid(False, axis="x")
+    _integer_axis(axis.xaxis)
+    _integer_axis(axis.yaxis)
+    axis.set_xlabel("queries, the one with most pairs first")
+    axis.set_ylabel("pairs")
+    if split:
+        bars, names = axis.get_legend_handles_labels()
+        figure.legend(bars, names, loc="outside lower center", ncols=min(6, len(names)), frameon=False)
+
+
+def _integer_axis(axis: Any) -> None:
+    """Format an axis with integers, thousands separated by commas."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(5, integer=True))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))

@@ -86,7 +86,7 @@ def parts_of(n: int, parts: int) -> list[tuple[int, int]]:
     return [(n * number // parts, n * (number + 1) // parts) for number in range(parts)]
 
 
-def runs_of(boundaries: Any, threads: int, least: int) -> list[tuple[int, int]]:
+def runs_of(boundaries: Any, threads: int, min_docs: int) -> list[tuple[int, int]]:
     """Runs of queries, as (first, stop), of about equal numbers of documents (``least`` or more), a few per thread.
 
     ``boundaries`` are those of the queries. Each further run costs a thread the interpreter's lock twice.
@@ -99,7 +99,7 @@ def runs_of(boundaries: Any, threads: int, least: int) -> list[tuple[int, int]]:
     ([(0, 4)], [(0, 4)])
     """
     n = int(boundaries[-1])
-    n_runs = max(1, min(n // least, _RUNS_A_THREAD * threads)) if threads > 1 else 1
+    n_runs = max(1, min(n // min_docs, _RUNS_A_THREAD * threads)) if threads > 1 else 1
     cuts = np.unique(np.searchsorted(boundaries, np.linspace(0, n, n_runs + 1)))
     return list(pairwise(cuts.tolist()))
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright._types import Array
-from rankwright.data.dataset import DisplayedTable
+from rankwright.data.display import DisplayedTable
 from rankwright.data.order import gather_queries, query_of_row, sizes_to_indptr
 from rankwright.errors import InputError
 

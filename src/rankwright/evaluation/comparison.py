@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from rankwright._types import Array
+from rankwright.data.display import Displayed, look, new_figure, shown
 from rankwright.errors import InputError
-from rankwright.evaluation.display import DisplayedComparison
 from rankwright.evaluation.evaluate import JUDGED, Evaluation, check_alike, shared_notes
 from rankwright.evaluation.significance import (
     CORRECTIONS,
@@ -25,6 +27,7 @@ __all__ = ["Comparison", "compare"]
 
 _TIE = 1e-12  # values closer than rounding are a tie
 ALPHA = 0.05  # of the test whose number of queries is computed
+_ROW = 0.3  # inches of a row of a plot
 _CLEARLY = 0.05  # shares of judged documents that differ by more favour one side
 
 
@@ -56,7 +59,7 @@ class Difference:
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison(DisplayedComparison):
+class Comparison(Displayed):
     """All systems against the baseline on all measures, and the methods used."""
 
     baseline: str
@@ -88,6 +91,57 @@ class Comparison(DisplayedComparison):
     def _needed(self) -> str:
         condition = f"for {self.power:.0%} power of a two-tailed paired t-test at p < {self.alpha:.3g}"
         return f"queries needed: {condition}, if the true difference is the one seen"
+
+    def _shown_table(self) -> Any:
+        return importlib.import_module("rankwright.evaluation.render").comparison_table(self)
+
+    def to_frame(self) -> Any:
+        """A row per measure and system, with all digits, as a pandas data frame."""
+        rows = []
+        for difference in self.differences:
+            row: dict[str, Any] = {
+                "measure": difference.measure,
+                "system": difference.system,
+                "baseline": self.baseline,
+            }
+            row |= {name: getattr(difference, name) for name in ("queries", "mean", "baseline_mean", "difference")}
+            row["low"], row["high"] = difference.interval
+            for kind, of in (("p", difference.p), ("p_corrected", difference.p_corrected)):
+                row |= {f"{kind}_{test}": value for test, value in of.items()}
+            rows.append(
+                row | {name: getattr(difference, name) for name in ("wins", "ties", "losses", "queries_needed")}
+            )
+        return importlib.import_module("pandas").DataFrame(rows)
+
+    def _drawing(self) -> Callable[[], Any]:
+        return lambda: _intervals(self)
+
+    def __repr__(self) -> str:
+        return self.to_text()
+
+
+def _intervals(comparison: Comparison) -> Any:
+    """The mean difference from the baseline with its interval, for every measure and system."""
+    measures = list(comparison.baseline_means)
+    rows = {
+        measure: [difference for difference in comparison.differences if difference.measure == measure]
+        for measure in measures
+    }
+    max_rows = max((len(of) for of in rows.values()), default=1)
+    figure = new_figure(0.6 + (0.25 + _ROW * max(1, max_rows)) * len(measures))
+    axes = figure.subplots(len(measures), 1, sharex=True, squeeze=False)[:, 0]
+    for axis, measure in zip(axes, measures, strict=True):
+        for at, difference in enumerate(rows[measure]):
+            low, high = difference.interval
+            ends = [[difference.difference - low], [high - difference.difference]]
+            axis.errorbar([difference.difference], [at], xerr=ends, capsize=3, **look(0) | {"linestyle": "none"})
+        axis.axvline(0, color="0.4", linewidth=0.8)
+        axis.set_yticks(range(len(rows[measure])), [shown(difference.system) for difference in rows[measure]])
+        axis.set_ylim(len(rows[measure]) - 0.5, -0.5)
+        axis.grid(axis="y", visible=False)
+        axis.set_title(f"{shown(measure)}: {shown(comparison.baseline)} has {comparison.baseline_means[measure]:.4f}")
+    axes[-1].set_xlabel(f"mean difference from {shown(comparison.baseline)}, {comparison.confidence:.0%} interval")
+    return figure
 
 
 def compare(

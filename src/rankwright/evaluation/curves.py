@@ -162,7 +162,6 @@ def _draw(curves: QueryCurves, places: Sequence[int]) -> Any:
 
 
 def _draw_places(figure: Any, curves: QueryCurves, places: Sequence[int], n_rows: int) -> None:
-    """The curves of single queries."""
     n_columns = max(2, min(_A_ROW, len(places)))
     axes = figure.subplots(n_rows, n_columns, sharex=True, sharey=True, squeeze=False)
     for axis, place in zip(axes.ravel(), places, strict=False):

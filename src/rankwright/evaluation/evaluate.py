@@ -8,8 +8,9 @@ from a run count 0 (trec_eval's `-c`).
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import repeat
@@ -20,23 +21,27 @@ import numpy.typing as npt
 
 from rankwright._types import Array
 from rankwright.data.dataset import RankingData
+from rankwright.data.display import Displayed, look, new_figure, shown
+from rankwright.data.fusion import fuse
 from rankwright.data.order import rank_order, sizes_to_indptr
 from rankwright.data.trec_table import TrecTable
 from rankwright.errors import InputError, InputWarning
-from rankwright.evaluation.display import DisplayedEvaluation
 from rankwright.io.trec import TrecSource, trec_table
 from rankwright.measures import Measure, Rankings, parse_measure
 
-__all__ = ["Evaluation", "evaluate", "evaluate_run"]
+__all__ = ["ChosenK", "Evaluation", "choose_k", "evaluate", "evaluate_run"]
 
 Empty = Literal[0, 1, "skip"]
 DEFAULT_MEASURES = ("AP", "nDCG@10", "RR", "P@10")
 CONVENTIONS = ("trec", "letor")
+_RENDER = "rankwright.evaluation.render"  # draws the tables of this module and imports it, so it is found by name
+_MAX_QUERIES = 200  # in a notebook
+_NO_NAME = "scores"
 JUDGED = "Judged@10"  # among the facts of a run: how much of its top has judgements
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Evaluation(DisplayedEvaluation):
+class Evaluation(Displayed):
     """One row per query, one column per measure.
 
     Attributes
@@ -84,6 +89,56 @@ class Evaluation(DisplayedEvaluation):
         values = np.column_stack([self.column(measure) for measure in wanted])
         definitions = tuple(self.definitions[self.measures.index(measure)] for measure in wanted)
         return replace(self, measures=wanted, values=values, definitions=definitions)
+
+    def _named(self) -> Evaluation:
+        return self if self.name else replace(self, name=_NO_NAME)
+
+    def _shown_table(self) -> Any:
+        evaluation = self._named()
+        table = importlib.import_module(_RENDER).evaluation_table([evaluation])
+        n_counted = int((~np.isnan(evaluation.values)).any(axis=1).sum())  # the others are left out
+        counted = f"mean over {n_counted:,} {'query' if n_counted == 1 else 'queries'}"
+        return replace(table, notes=(counted, *table.notes))
+
+    def _more(self) -> tuple[str, Any] | None:
+        evaluation = self._named()
+        n_queries = len(evaluation.query_ids)
+        first = replace(
+            evaluation, query_ids=evaluation.query_ids[:_MAX_QUERIES], values=evaluation.values[:_MAX_QUERIES]
+        )
+        table = importlib.import_module(_RENDER).evaluation_table([first], per_query=True)
+        rows, more = table.rows[:-1], n_queries - _MAX_QUERIES  # the last row is the mean
+        notes = (f"and {more:,} more queries: to_frame() has all",) if more > 0 else ()
+        return "query by query", replace(table, rows=rows, notes=notes, rules=frozenset())
+
+    def to_frame(self) -> Any:
+        """A row per query and a column per measure, as a pandas data frame."""
+        evaluation, pandas = self._named(), importlib.import_module("pandas")
+        index = pandas.Index(evaluation.query_ids, name="query")
+        return pandas.DataFrame(np.array(evaluation.values), index=index, columns=list(map(str, evaluation.measures)))
+
+    def _drawing(self) -> Callable[[], Any]:
+        return lambda: _by_query(self._named())
+
+    def __repr__(self) -> str:
+        return self.to_text()
+
+
+def _by_query(evaluation: Evaluation) -> Any:
+    """The values of every measure, each sorted: how many queries are good, and how many fail."""
+    figure = new_figure(2.8)
+    axis = figure.subplots()
+    for at, measure in enumerate(evaluation.measures):
+        values = evaluation.values[:, at]
+        values = np.sort(values[~np.isnan(values)])[::-1]
+        mean = evaluation.means[str(measure)]
+        style = look(at) | {"markevery": max(1, len(values) // 15)}
+        axis.plot(range(1, len(values) + 1), values, label=f"{shown(str(measure))}, mean {mean:.4f}", **style)
+    axis.xaxis.get_major_locator().set_params(integer=True)
+    axis.set_xlabel("queries, the best first for each measure")
+    axis.set_title(shown(evaluation.name))
+    axis.legend(frameon=False)
+    return figure
 
 
 def mean_of(values: Array) -> float:
@@ -212,7 +267,7 @@ class Judgements:
 
     @classmethod
     def of(cls, source: Judgements | TrecSource) -> Judgements:
-        """From a table, a file or another form, see :func:`~rankwright.data.run_objects.trec_table`."""
+        """From a table, a file or another form, see :func:`~rankwright.io.trec.trec_table`."""
         return source if isinstance(source, Judgements) else cls(trec_table(source, "qrels"))
 
     @cached_property
@@ -336,3 +391,55 @@ def _warn_unknown(judged: Judgements, run: TrecTable, unknown: int) -> None:
     documents = int(np.diff(run.indptr)[stranger].sum())
     message = f"ignored {documents} documents of {unknown} unjudged queries"
     warnings.warn(f"{run.name or 'the run'}: {message}", InputWarning, stacklevel=3)
+
+
+_CHOICES = tuple(range(10, 101, 10))  # values of k that are tried, those of ranx
+
+
+@dataclass(frozen=True)
+class ChosenK:
+    """The k with the best mean, and the means of all that were tried."""
+
+    k: float
+    measure: Measure
+    means: dict[float, float]
+    queries: int
+
+
+def choose_k(
+    runs: Mapping[str, TrecTable] | Sequence[TrecTable],
+    qrels: TrecTable,
+    measure: str | Measure = "nDCG@10",
+    choices: Sequence[float] = _CHOICES,
+) -> ChosenK:
+    """Choose the k of reciprocal rank fusion by the mean of a measure over judged queries.
+
+    Parameters
+    ----------
+    runs : mapping or sequence of TrecTable
+        The runs to fuse.
+    qrels : TrecTable
+        Judgements of queries that are not those to be tested on.
+    measure : str or Measure
+        What to choose by.
+    choices : sequence of float
+        Values to try; of equally good ones the largest is chosen.
+
+    Examples
+    --------
+    >>> a = TrecTable.from_dict({"1": {"x": 9.0, "y": 7.0, "z": 5.0}})
+    >>> b = TrecTable.from_dict({"1": {"w": 0.2, "z": 0.1}})
+    >>> choose_k([a, b], TrecTable.from_dict({"1": {"z": 1}}), "RR").k
+    100
+    """
+    tables = list(runs.values()) if isinstance(runs, Mapping) else list(runs)
+    if not choices:
+        raise InputError("no values of k; expected at least one")
+    shared = [table.select(qrels.query_ids) for table in tables]
+    judged = qrels.select({query for table in shared for query in table.query_ids.tolist()})
+    if not judged.n_queries:
+        raise InputError("the runs and the judgements have no query in common")
+    wanted, judgements = parse_measure(measure), Judgements(judged)
+    means = {k: evaluate_run(judgements, fuse(shared, "rrf", k=k), [wanted]).means[str(wanted)] for k in choices}
+    best = max(choices, key=lambda k: (means[k], k))
+    return ChosenK(best, wanted, means, judged.n_queries)

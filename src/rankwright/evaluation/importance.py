@@ -145,7 +145,7 @@ def permutation_importance(
 
 def _shuffles(data: RankingData, repeats: int, random_state: int) -> tuple[Array, list[Array]]:
     """An order of the queries, and for every repeat the row of its query that each row takes its value from."""
-    from rankwright.data.content_order import content_order  # here because it loads numba
+    from rankwright.data.hashes import content_order
 
     documents, queries = content_order(data.X, data.labels, data.indptr)
     place = np.empty(data.n_queries, np.int64)

@@ -26,7 +26,7 @@ from rankwright.errors import InputError
 from rankwright.evaluation.evaluate import evaluate
 from rankwright.experiments.config import ADAPT, Background, BackgroundSource, DataSource, MethodSpec
 from rankwright.experiments.preparing import Progress, code_version, file_hashes, joined
-from rankwright.experiments.tuning import Outcome, run_method, without_none
+from rankwright.experiments.tuning import MethodOutcome, run_method, without_none
 from rankwright.io.detect import read_data
 from rankwright.io.files import replace_file
 from rankwright.io.folder import load_folder, save_folder
@@ -159,7 +159,6 @@ def _read(files: Mapping[str, Path], negative: Any, say: Progress) -> dict[str, 
 
 
 def _check_fit(folder: Path, background: BackgroundSource, ours: RankingData, missing_as_zero: bool) -> None:
-    """Check that the ranker can score the data of the new domain."""
     model, one = load_model(background.files.get("model", folder / _MODEL)).model, ours.select([0])
     X, names = model.with_missing(one.X, one.feature_names) if missing_as_zero else (one.X, one.feature_names)
     model.score(X, names, one.indptr)
@@ -173,7 +172,7 @@ def run_adapt(
     *,
     seed: int = 0,
     threads: int = 1,
-) -> Outcome:
+) -> MethodOutcome:
     """Adapt background rankers to the training queries of a split, and choose on its validation queries.
 
     `spec`: its method is ``adapt:`` and an adaptation, or ``adapt:auto``. `train`, `valid`: the queries of the new
@@ -194,23 +193,23 @@ def run_adapt(
     _load_code(tuple((one.name, one.model) for one in backgrounds), name, json.dumps(shared), shape)
     began = time.perf_counter()
     further: dict[str, Any] = {"random_state": seed, "n_jobs": threads, **_boosting(spec)}
-    found = _adapted(name, models, train, valid, background_data=rich, **shared, **further)
+    adapted = _adapted(name, models, train, valid, background_data=rich, **shared, **further)
     seconds = time.perf_counter() - began
-    choice = {"method": found.chosen.name} if name == _AUTO else {}
-    tried = found.candidates if choice else (found.chosen,)
+    choice = {"method": adapted.chosen.name} if name == _AUTO else {}
+    tried = adapted.candidates if choice else (adapted.chosen,)
     path = [{"parameters": {"method": one.name} if choice else {}, "validation": one.value} for one in tried]
-    if found.chosen.tried and not choice:
-        path = [{"parameters": point, "validation": value} for point, value in found.chosen.tried]
-    measured = evaluate(train, found.model.predict(train), measures=[spec.choose_by])
-    notes = [*dict.fromkeys(notice.text for notice in found.notices), *([found.reason] if choice else [])]
-    notes += [f"{way} could not be used: {why}" for way, why in found.failures.items()]
-    return Outcome(
+    if adapted.chosen.tried and not choice:
+        path = [{"parameters": point, "validation": value} for point, value in adapted.chosen.tried]
+    measured = evaluate(train, adapted.model.predict(train), measures=[spec.choose_by])
+    notes = [*dict.fromkeys(notice.text for notice in adapted.notices), *([adapted.reason] if choice else [])]
+    notes += [f"{way} could not be used: {why}" for way, why in adapted.failures.items()]
+    return MethodOutcome(
         spec,
-        found.model,
-        choice | found.chosen.facts,
-        found.chosen.value,
+        adapted.model,
+        choice | adapted.chosen.facts,
+        adapted.chosen.value,
         measured.means[str(spec.choose_by)],
-        found.chosen.seconds,
+        adapted.chosen.seconds,
         seconds,
         path,
         notes=notes,
@@ -225,15 +224,14 @@ def _neighbours(backgrounds: Sequence[Background]) -> list[RankingData]:
 
 def _parameters(spec: MethodSpec) -> dict[str, Any]:
     """The parameters of an adaptation as plain JSON, without those of boosting and the names of backgrounds."""
-    known = ("in_domain", "in_domain_settings", "weights")
-    found = {key: spec.parameters[key] for key in known if key in spec.parameters}
-    if "in_domain_settings" in found:
-        found["in_domain_settings"] = without_none(found["in_domain_settings"])
-    return {**found, "measure": str(spec.choose_by)}
+    keys = ("in_domain", "in_domain_settings", "weights")
+    parameters = {key: spec.parameters[key] for key in keys if key in spec.parameters}
+    if "in_domain_settings" in parameters:
+        parameters["in_domain_settings"] = without_none(parameters["in_domain_settings"])
+    return {**parameters, "measure": str(spec.choose_by)}
 
 
 def _boosting(spec: MethodSpec) -> dict[str, Any]:
-    """Settings of boosting; those of the grid are lists to choose from."""
     given = {**spec.parameters, **spec.grid}
     return {key: given[key] for key in ("leaves", "rate", "trees", "randomize_nodes") if key in given}
 

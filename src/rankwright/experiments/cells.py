@@ -28,7 +28,7 @@ from rankwright.evaluation.render import plain
 from rankwright.experiments.backgrounds import run_adapt, settings_of
 from rankwright.experiments.config import ADAPT, FEATURE, HINDSIGHT, Background, Experiment, MethodSpec
 from rankwright.experiments.preparing import Prepared, Split, code_version, pieces_of, without_columns
-from rankwright.experiments.tuning import Outcome, run_method
+from rankwright.experiments.tuning import MethodOutcome, run_method
 from rankwright.io.files import replace_file
 from rankwright.io.tables import parse_json
 from rankwright.io.trec import read_qrels
@@ -178,7 +178,7 @@ def _tested(cell: Cell, test: RankingData, scores: Array, judged: Judgements | N
     return evaluate_run(judged, run, **options)
 
 
-def _record(outcome: Outcome, found: Evaluation, n_train: int, seconds: float) -> dict[str, Any]:
+def _record(outcome: MethodOutcome, found: Evaluation, n_train: int, seconds: float) -> dict[str, Any]:
     record = {
         "seconds": seconds,
         "chosen": outcome.chosen,

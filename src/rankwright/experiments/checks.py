@@ -104,29 +104,26 @@ _KEYS = {
 }
 _RANGE = {"low": NUMBER, "high": NUMBER, "log": TRUTH}
 _MOST_CHECKED = 1000  # points of a grid whose parameters are checked
-# Parameters of adaptations, and the adaptations that have them besides auto.
 _BOOSTING = {
     "leaves": integer("an integer of at least 2", 2),
     "rate": ABOVE_0,
     "trees": COUNT,
     "randomize_nodes": TRUTH,
 }
-_ADAPT_PARAMETERS = _BOOSTING | {
-    BACKGROUNDS: PATHS,
-    "in_domain": TEXT,
-    "in_domain_settings": TABLE,
-    "weights": choice(("powell", "lambdarank")),
-}
 _TRAIN_OWN = ("in-domain", "interpolate", "augment", "interpolate-3")
-_HAVE = {
-    "leaves": ("lambdamart",),
-    "rate": ("lambdamart", "lambdaboost"),
-    "trees": ("lambdamart", "lambdaboost"),
-    "randomize_nodes": ("lambdamart",),
-    BACKGROUNDS: ("background", "interpolate", "augment", "interpolate-3", "lambdaboost", "lambdamart"),
-    "in_domain": _TRAIN_OWN,
-    "in_domain_settings": _TRAIN_OWN,
-    "weights": ("background", "interpolate", "interpolate-3", "lambdaboost", "lambdamart"),
+# Parameters of adaptations, and the adaptations that have them besides auto.
+_ADAPT_PARAMETERS: dict[str, tuple[Rule, tuple[str, ...]]] = {
+    "leaves": (_BOOSTING["leaves"], ("lambdamart",)),
+    "rate": (_BOOSTING["rate"], ("lambdamart", "lambdaboost")),
+    "trees": (_BOOSTING["trees"], ("lambdamart", "lambdaboost")),
+    "randomize_nodes": (_BOOSTING["randomize_nodes"], ("lambdamart",)),
+    BACKGROUNDS: (PATHS, ("background", "interpolate", "augment", "interpolate-3", "lambdaboost", "lambdamart")),
+    "in_domain": (TEXT, _TRAIN_OWN),
+    "in_domain_settings": (TABLE, _TRAIN_OWN),
+    "weights": (
+        choice(("powell", "lambdarank")),
+        ("background", "interpolate", "interpolate-3", "lambdaboost", "lambdamart"),
+    ),
 }
 
 
@@ -256,20 +253,22 @@ def _data(
 ) -> DataSource | None:
     source = check_data(problems, table, place, folders)
     given = table.get(BACKGROUND) if isinstance(table, dict) else None
-    own = {} if source is None else source.files
-    settings: Any = (own, choose_by, folders)
-    found: list[BackgroundSource | None] = []
+    files = {} if source is None else source.files
+    settings: Any = (files, choose_by, folders)
+    backgrounds_read: list[BackgroundSource | None] = []
     if isinstance(given, dict):
-        found = [_background(problems, given, (*place, BACKGROUND), *settings)]
+        backgrounds_read = [_background(problems, given, (*place, BACKGROUND), *settings)]
     elif isinstance(given, list) and all(isinstance(one, dict) for one in given):
-        found = [_background(problems, one, (*place, BACKGROUND, n), *settings) for n, one in enumerate(given)]
-        _check_different(problems, given, found, (*place, BACKGROUND))
-    backgrounds = tuple(one for one in found if one is not None)
+        backgrounds_read = [
+            _background(problems, one, (*place, BACKGROUND, n), *settings) for n, one in enumerate(given)
+        ]
+        _check_different(problems, given, backgrounds_read, (*place, BACKGROUND))
+    backgrounds = tuple(one for one in backgrounds_read if one is not None)
     return None if source is None else dataclasses.replace(source, backgrounds=backgrounds)
 
 
 def _check_different(
-    problems: Problems, given: Sequence[dict[str, Any]], found: Sequence[BackgroundSource | None], place: Place
+    problems: Problems, given: Sequence[dict[str, Any]], backgrounds: Sequence[BackgroundSource | None], place: Place
 ) -> None:
     """Several backgrounds have names, and no two are the same."""
     for number, one in enumerate(given):
@@ -280,8 +279,8 @@ def _check_different(
             problems.add((*here, "name"), f"duplicate name {shown(name)}; expected different names")
         elif name in list(METHODS):
             problems.add((*here, "name"), f"{shown(name)} is a way to adapt; expected another name")
-    for number, background in enumerate(found):
-        for other in found[:number]:
+    for number, background in enumerate(backgrounds):
+        for other in backgrounds[:number]:
             if background is not None and other is not None and _same(background, other):
                 what = f"the backgrounds {other.name} and {background.name} are the same"
                 problems.add((*place, number), f"{what}; expected other files or another method")
@@ -299,34 +298,34 @@ def _background(
     problems: Problems,
     table: dict[str, Any],
     place: Place,
-    own: Mapping[str, Path],
+    own_files: Mapping[str, Path],
     choose_by: Measure | None,
     folders: Sequence[Path],
 ) -> BackgroundSource | None:
     """The table [data.background]; None if it has mistakes. Files in ``own`` belong to the data set itself."""
     before = len(problems)
-    found = problems.table(table, place, _BACKGROUND_KEYS, _BACKGROUND)
-    if "model" in found:
-        for key in (key for key in _TRAINING if key in found):
+    entries = problems.table(table, place, _BACKGROUND_KEYS, _BACKGROUND)
+    if "model" in entries:
+        for key in (key for key in _TRAINING if key in entries):
             problems.add((*place, key), f"{_BACKGROUND} has model and {key}: {_TRAINING[key]}; expected one of them")
-    elif "features" not in found and len(problems) == before:
+    elif "features" not in entries and len(problems) == before:
         what = f"{_BACKGROUND} has neither features nor model"
         problems.add(place, f"{what}; expected features to train on, or a model file")
     if len(problems) > before:
         return None
-    files = _background_files(problems, found, place, own, folders)
+    files = _background_files(problems, entries, place, own_files, folders)
     spec = None
-    if "model" not in found:
-        entry = {"method": "lambdamart"} | {key: found[key] for key in ("method", "parameters") if key in found}
+    if "model" not in entries:
+        entry = {"method": "lambdamart"} | {key: entries[key] for key in ("method", "parameters") if key in entries}
         if entry["method"].startswith(ADAPT):
             problems.add((*place, "method"), "a background cannot be adapted itself; expected a method to train it by")
             return None
-        spec = check_method(problems, entry, place, choose_by, "valid" in found, folders)
-    return None if len(problems) > before else BackgroundSource(found.get("name", BACKGROUND), files, spec)
+        spec = check_method(problems, entry, place, choose_by, "valid" in entries, folders)
+    return None if len(problems) > before else BackgroundSource(entries.get("name", BACKGROUND), files, spec)
 
 
 def _background_files(
-    problems: Problems, found: dict[str, Any], place: Place, own: Mapping[str, Path], folders: Sequence[Path]
+    problems: Problems, entries: dict[str, Any], place: Place, own_files: Mapping[str, Path], folders: Sequence[Path]
 ) -> dict[str, Path]:
     """The files by role; no file is used for both training and validation."""
     from rankwright.models.saving import load_model
@@ -334,29 +333,29 @@ def _background_files(
     finder = Finder(problems, place, folders)
     files: dict[str, Path] = {}
     for key in ("features", "valid"):
-        if key in found:
-            listed = finder.feature_files(key, found[key], {**own, **files})
+        if key in entries:
+            listed = finder.feature_files(key, entries[key], {**own_files, **files})
             files |= {f"{key} {number}": path for number, path in listed.items()}
-    if "model" in found:
-        model = finder.one("model", found["model"])
+    if "model" in entries:
+        model = finder.one("model", entries["model"])
         files |= model
         try:
             for path in model.values():
                 load_model(path)
         except InputError as error:
-            problems.add((*place, "model"), f"{found['model']}: {error.message}")
+            problems.add((*place, "model"), f"{entries['model']}: {error.message}")
     return files
 
 
 def _entries(problems: Problems, tables: dict[str, Any], section: str) -> list[Any]:
-    found = tables.get(section, [])
-    if isinstance(found, dict):
+    entries = tables.get(section, [])
+    if isinstance(entries, dict):
         problems.add((section,), f"[{section}] is a single table; expected a list of tables, [[{section}]]")
         return []
-    if not isinstance(found, list) or not found:
+    if not isinstance(entries, list) or not entries:
         problems.add((section,), f"no [[{section}]]; expected at least one")
         return []
-    return found
+    return entries
 
 
 def _protocol(problems: Problems, tables: dict[str, Any], sources: Sequence[DataSource | None]) -> Protocol | None:
@@ -375,10 +374,10 @@ def _protocol(problems: Problems, tables: dict[str, Any], sources: Sequence[Data
     kind = table["kind"]
     if not problems.choice(kind, (*place, "kind"), _PROTOCOL, "kind of protocol"):
         return None
-    found = problems.table(table, place, _PROTOCOL[kind] | {"kind": TEXT}, f"[protocol] of kind {kind}")
+    entries = problems.table(table, place, _PROTOCOL[kind] | {"kind": TEXT}, f"[protocol] of kind {kind}")
     if kind == "trials" and "train" not in table:
         problems.add(place, "[protocol] has no train; expected the number of training queries of a trial")
-    protocol = Protocol(**found)
+    protocol = Protocol(**entries)
     if kind == "folds" and not 0 <= protocol.valid_folds <= protocol.folds - 2:
         what = f"{protocol.folds} folds, {protocol.valid_folds} of them for validation, leave none to train on"
         problems.add((*place, "folds"), f"{what}; expected at least {protocol.valid_folds + 2}")
@@ -441,30 +440,30 @@ def check_method(
     adapted.
     """
     before = len(problems)
-    found = problems.table(table, place, _KEYS, "[[method]]")
-    if "method" not in found:
+    entries = problems.table(table, place, _KEYS, "[[method]]")
+    if "method" not in entries:
         if not isinstance(table, dict) or "method" not in table:
             problems.add(place, "[[method]] has no method; expected a name such as svm-map")
         return None
-    text = found["method"]
-    if "choose_by" in found:
-        choose_by = check_measure(problems, (*place, "choose_by"), found["choose_by"], parse_goal)
+    text = entries["method"]
+    if "choose_by" in entries:
+        choose_by = check_measure(problems, (*place, "choose_by"), entries["choose_by"], parse_goal)
     spec = MethodSpec(
-        name=found.get("name", text),
+        name=entries.get("name", text),
         method=text,
-        parameters=dict(found.get("parameters", {})),
-        grid=dict(found.get("grid", {})),
-        random=_random(problems, found, place),
-        trained_for=found.get("trained_for"),
+        parameters=dict(entries.get("parameters", {})),
+        grid=dict(entries.get("grid", {})),
+        random=_random(problems, entries, place),
+        trained_for=entries.get("trained_for"),
         **({} if choose_by is None else {"choose_by": choose_by}),
     )
     if spec.is_feature:
-        _check_feature(problems, found, place, validated)
+        _check_feature(problems, entries, place, validated)
     elif text.startswith(ADAPT):
         _check_adapt(problems, spec, place, validated, data)
     else:
-        known = (*NAMES, BEST_FEATURE, HINDSIGHT, "feature:NAME", *_adapt_names())
-        method = _parsed(problems, text, (*place, "method"), known)
+        names = (*NAMES, BEST_FEATURE, HINDSIGHT, "feature:NAME", *_adapt_names())
+        method = _parsed(problems, text, (*place, "method"), names)
         if method is None:
             return None
         _check_grid(problems, spec, place, validated)
@@ -477,29 +476,27 @@ def check_method(
     return None if len(problems) > before else spec
 
 
-def _parsed(problems: Problems, text: str, place: Place, known: Sequence[str]) -> Method | None:
+def _parsed(problems: Problems, text: str, place: Place, names: Sequence[str]) -> Method | None:
     """The method of a name; None, with the mistake recorded, if there is none among the known."""
     try:
         return parse_method(text)
     except InputError as error:
-        meant = counterpart(text) or nearest(text, known)
+        meant = counterpart(text) or nearest(text, names)
         problems.add(place, error.message if "cutoff" in error.message else f"unknown method {text!r}; {meant}")
         return None
 
 
-def _check_feature(problems: Problems, found: Mapping[str, Any], place: Place, validated: bool) -> None:
-    """A single feature has no settings."""
+def _check_feature(problems: Problems, entries: Mapping[str, Any], place: Place, validated: bool) -> None:
     for key in ("parameters", "grid", "random"):
-        if key in found:
-            problems.add((*place, key), f"{found['method']} does not take {key}; a feature is used unchanged")
-    if found["method"] == FEATURE:
+        if key in entries:
+            problems.add((*place, key), f"{entries['method']} does not take {key}; a feature is used unchanged")
+    if entries["method"] == FEATURE:
         problems.add((*place, "method"), "which feature? expected a name or a number after feature:")
-    if found["method"] == BEST_FEATURE and not validated:
+    if entries["method"] == BEST_FEATURE and not validated:
         problems.add((*place, "method"), f"{BEST_FEATURE} is chosen on validation queries; not every data set has some")
 
 
 def _adapt_names() -> list[str]:
-    """The adaptations, and auto, as methods of an experiment."""
     return [ADAPT + name for name in (*METHODS, "auto")]
 
 
@@ -509,11 +506,11 @@ def _check_adapt(problems: Problems, spec: MethodSpec, place: Place, validated: 
     here = (*place, "method")
     if not problems.choice(text, here, _adapt_names(), "method"):
         return
-    known = {key: kind for key, kind in _ADAPT_PARAMETERS.items() if name == "auto" or name in _HAVE[key]}
+    rules = {key: rule for key, (rule, ways) in _ADAPT_PARAMETERS.items() if name in ("auto", *ways)}
     kinds, title = {"weights": "kind of weights"}, f"the parameters of {text}"
-    given = problems.table(spec.parameters, (*place, "parameters"), known, title, kinds)
+    given = problems.table(spec.parameters, (*place, "parameters"), rules, title, kinds)
     _check_in_domain(problems, given, (*place, "parameters"))
-    _check_adapt_grid(problems, spec, place, validated, [key for key in _BOOSTING if key in known and key != "trees"])
+    _check_adapt_grid(problems, spec, place, validated, [key for key in _BOOSTING if key in rules and key != "trees"])
     if not validated:
         problems.add(here, f"{text} chooses on validation queries; not every data set has some")
     for entry in (entry for entry in data if isinstance(entry, dict)):
@@ -544,7 +541,6 @@ def _check_backgrounds(problems: Problems, spec: MethodSpec, place: Place, entry
 
 
 def _check_in_domain(problems: Problems, given: Mapping[str, Any], place: Place) -> None:
-    """The method of the in-domain ranker, and its parameters."""
     text, settings = given.get("in_domain", IN_DOMAIN), given.get("in_domain_settings", {})
     before = len(problems)
     method = _parsed(problems, text, (*place, "in_domain"), NAMES)
@@ -561,39 +557,38 @@ def _check_in_domain(problems: Problems, given: Mapping[str, Any], place: Place)
 
 
 def _check_adapt_grid(
-    problems: Problems, spec: MethodSpec, place: Place, validated: bool, known: Sequence[str]
+    problems: Problems, spec: MethodSpec, place: Place, validated: bool, settings: Sequence[str]
 ) -> None:
     """A grid of an adaptation has lists of the settings of boosting."""
     if spec.random is not None:
         problems.add((*place, "random"), f"{spec.method} does not take random; it tries every point of its grid")
-    if spec.grid and not known:
+    if spec.grid and not settings:
         what = f"{spec.method} does not take grid; it chooses on validation queries by itself"
         problems.add((*place, "grid"), what)
         return
     _check_grid(problems, spec, place, validated)
     for key, values in spec.grid.items():
         here = (*place, "grid")
-        if key not in known:
-            problems.add((*here, key), f"{spec.method} chooses no {key!r}; expected one of {', '.join(known)}")
+        if key not in settings:
+            problems.add((*here, key), f"{spec.method} chooses no {key!r}; expected one of {', '.join(settings)}")
         elif isinstance(values, list):
             for value in values:
                 problems.table({key: value}, here, _BOOSTING, f"the grid of {spec.method}")
 
 
-def _random(problems: Problems, found: Mapping[str, Any], place: Place) -> int | None:
-    if "random" not in found:
+def _random(problems: Problems, entries: Mapping[str, Any], place: Place) -> int | None:
+    if "random" not in entries:
         return None
     place = (*place, "random")
-    table = problems.table(found["random"], place, {"n": COUNT}, "random")
-    if "n" not in found["random"]:
+    table = problems.table(entries["random"], place, {"n": COUNT}, "random")
+    if "n" not in entries["random"]:
         problems.add(place, "random has no n; expected the number of points to draw")
-    if "grid" not in found:
+    if "grid" not in entries:
         problems.add(place, "nothing to draw from; expected a grid with lists or ranges")
     return table.get("n")
 
 
 def _check_grid(problems: Problems, spec: MethodSpec, place: Place, validated: bool) -> None:
-    """A grid consists of non-empty lists, or ranges."""
     place = (*place, "grid")
     if spec.grid and not validated:
         problems.add(place, "a grid needs validation queries to choose on; not every data set has some")
@@ -620,13 +615,12 @@ def _check_grid(problems: Problems, spec: MethodSpec, place: Place, validated: b
 def _check_parameters(
     problems: Problems, names: Iterable[str], text: str, method: Method, not_set: Mapping[str, str], place: Place
 ) -> None:
-    """Every parameter exists, and is not set elsewhere."""
-    known = [name for name in method.defaults() if name not in not_set]
+    settable = [name for name in method.defaults() if name not in not_set]
     for name in names:
         if name in not_set:
             problems.add((*place, name), f"{name} cannot be set here: {not_set[name]}")
-        elif name not in known:
-            meant = hint(name, known) or nearest(name, sorted(known))
+        elif name not in settable:
+            meant = hint(name, settable) or nearest(name, sorted(settable))
             problems.add((*place, name), f"{text} has no parameter {name!r}; {meant}")
 
 
@@ -656,9 +650,9 @@ def _completed(
         problems.add((*place, "parameters", *([] if key is None else [key])), planned.message)
         return spec
     for key, value in _values(spec):
-        found = _planned(spec, {**first, key: value}, validated)
-        if not isinstance(found, Plan):
-            problems.add((*place, "grid", key), found.message)
+        at_point = _planned(spec, {**first, key: value}, validated)
+        if not isinstance(at_point, Plan):
+            problems.add((*place, "grid", key), at_point.message)
             return spec
     goal = spec.trained_for or _trained_for(spec, method, planned)
     return dataclasses.replace(spec, choose_by=choose_by or planned.measure, trained_for=goal)

@@ -139,8 +139,8 @@ class MethodSpec:
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, as plain JSON."""
-        found = {one.name: getattr(self, one.name) for one in dataclasses.fields(self)}
-        return found | {
+        fields = {one.name: getattr(self, one.name) for one in dataclasses.fields(self)}
+        return fields | {
             "parameters": dict(self.parameters),
             "grid": dict(self.grid),
             "choose_by": str(self.choose_by),

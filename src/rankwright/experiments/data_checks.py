@@ -78,35 +78,35 @@ def check_data(problems: Problems, table: Any, place: Place, folders: Sequence[P
     if not isinstance(table, dict):
         problems.add(place, f"[[data]] is {table!r}; expected a table")
         return None
-    known = {key for keys in _KEYS.values() for key in keys} | set(_ANY)
+    keys_known = {key for keys in _KEYS.values() for key in keys} | set(_ANY)
     sources = [key for key in _SOURCES if key in table]
     if len(sources) != 1:
         what = f"has {' and '.join(sources)}" if sources else "names no source"
         problems.add(place, f"[[data]] {what}; expected one of {', '.join(_SOURCES)}")
-        for key in (key for key in table if key not in known):
-            problems.table({key: None}, place, dict.fromkeys(sorted(known), TEXT), "[[data]]")
+        for key in (key for key in table if key not in keys_known):
+            problems.table({key: None}, place, dict.fromkeys(sorted(keys_known), TEXT), "[[data]]")
         return None
     source = sources[0]
     before = len(problems)
-    found = problems.table(table, place, _ANY | _KEYS[source], f"[[data]] with {source}")
+    entries = problems.table(table, place, _ANY | _KEYS[source], f"[[data]] with {source}")
     if "name" not in table:
         problems.add(place, "[[data]] has no name; expected one for the results")
     if len(problems) > before:
         return None
     finder = Finder(problems, place, folders)
-    kind, files = getattr(finder, f"of_{source}")(found)
-    if "queries" in found:
-        files |= finder.one("queries", found["queries"])
-    if "open_test" in found:
-        files |= finder.open_test(found["open_test"], files)
-    _check_texts(problems, found, place)
-    _check_clean(problems, found, place)
+    kind, files = getattr(finder, f"of_{source}")(entries)
+    if "queries" in entries:
+        files |= finder.one("queries", entries["queries"])
+    if "open_test" in entries:
+        files |= finder.open_test(entries["open_test"], files)
+    _check_texts(problems, entries, place)
+    _check_clean(problems, entries, place)
     for key in ("without", "without_best"):
-        if key in found and "background" in found:
+        if key in entries and "background" in entries:
             problems.add((*place, key), f"{key} does not go with a background; expected the same features in both")
-    options = {key: value for key, value in found.items() if key not in (*_NO_OPTIONS, *_paths(source))}
-    used: dict[str, Any] = {key: found.get(key) for key in ("train_queries", "valid_queries", "without_best")}
-    return None if len(problems) > before else DataSource(found["name"], kind, files, options, **used)
+    options = {key: value for key, value in entries.items() if key not in (*_NO_OPTIONS, *_paths(source))}
+    used: dict[str, Any] = {key: entries.get(key) for key in ("train_queries", "valid_queries", "without_best")}
+    return None if len(problems) > before else DataSource(entries["name"], kind, files, options, **used)
 
 
 def _paths(source: str) -> tuple[str, ...]:
@@ -125,28 +125,28 @@ class Finder:
     def __init__(self, problems: Problems, place: Place, folders: Sequence[Path]) -> None:
         self._problems, self._place, self._folders = problems, place, folders
 
-    def of_features(self, found: Mapping[str, Any]) -> tuple[str, dict[str, Path]]:
+    def of_features(self, entries: Mapping[str, Any]) -> tuple[str, dict[str, Path]]:
         """Feature files."""
-        files = self._several("features", found["features"])
+        files = self._several("features", entries["features"])
         return "features", self._checked("features", files, FEATURE_FORMATS)
 
-    def of_train(self, found: Mapping[str, Any]) -> tuple[str, dict[str, Path]]:
+    def of_train(self, entries: Mapping[str, Any]) -> tuple[str, dict[str, Path]]:
         """Files of a fixed split."""
         files: dict[str, Path] = {}
         for role in ("train", "valid", "test"):
-            if role in found:
-                files |= self._checked(role, self.one(role, found[role]), FEATURE_FORMATS)
-            elif role == "test" and "open_test" not in found:
+            if role in entries:
+                files |= self._checked(role, self.one(role, entries[role]), FEATURE_FORMATS)
+            elif role == "test" and "open_test" not in entries:
                 self._add("train", "no test; expected a file to test on")
         for one, other in (("train", "test"), ("valid", "test"), ("train", "valid")):
             if one in files and other in files and files[one].samefile(files[other]):
                 self._add(other, f"{one} and {other} are the same file; expected different queries")
         return "fixed", files
 
-    def of_folds(self, found: Mapping[str, Any]) -> tuple[str, dict[str, Path]]:
+    def of_folds(self, entries: Mapping[str, Any]) -> tuple[str, dict[str, Path]]:
         """Folders with a fold each, or the parts S1 … S5."""
-        paths = list(self._several("folds", found["folds"]).values())
-        if len(paths) < (1 if isinstance(found["folds"], str) else len(found["folds"])):
+        paths = list(self._several("folds", entries["folds"]).values())
+        if len(paths) < (1 if isinstance(entries["folds"], str) else len(entries["folds"])):
             return "parts", {}
         if len(paths) == 1 and paths[0].is_dir() and not (paths[0] / "rankwright.json").is_file():
             inside = sorted(paths[0].iterdir(), key=_natural)
@@ -170,33 +170,33 @@ class Finder:
         for start, role in _ROLES.items():
             here = sorted(path for path in folder.iterdir() if path.name.lower().startswith(start))
             if len(here) != 1:
-                found = ", ".join(path.name for path in here) or "none"
-                self._add("folds", f"{folder} has no single file whose name starts with {start}: {found}")
+                names = ", ".join(path.name for path in here) or "none"
+                self._add("folds", f"{folder} has no single file whose name starts with {start}: {names}")
             else:
                 files[role] = here[0]
         return files
 
-    def of_collection(self, found: Mapping[str, Any]) -> tuple[str, dict[str, Path]]:
+    def of_collection(self, entries: Mapping[str, Any]) -> tuple[str, dict[str, Path]]:
         """Documents, queries and judgements in a folder."""
-        from rankwright.text.search.columns import FEATURE_SETS
+        from rankwright.text.features import FEATURE_SETS
 
-        for number, name in enumerate(found.get("feature_sets", [])):
+        for number, name in enumerate(entries.get("feature_sets", [])):
             self._problems.choice(name, (*self._place, "feature_sets", number), FEATURE_SETS, "set of features")
-        if not found.get("feature_sets", ["base"]) and not found.get("feature_names"):
+        if not entries.get("feature_sets", ["base"]) and not entries.get("feature_names"):
             self._add("feature_sets", "no features; expected feature_sets or feature_names")
-        if found["collection"] == PYTHON_DOCS:
+        if entries["collection"] == PYTHON_DOCS:
             return "collection", {}
-        folder = find(found["collection"], self._folders)
+        folder = find(entries["collection"], self._folders)
         if folder is None or not folder.is_dir():
             where = " or ".join(map(str, self._folders))
-            what = f"no folder {found['collection']} in {where}"
+            what = f"no folder {entries['collection']} in {where}"
             self._add("collection", f"{what}; expected {PYTHON_DOCS} or a folder with {', '.join(_COLLECTION)}")
             return "collection", {}
         files: dict[str, Path] = {}
         for role in _COLLECTION:
             here = sorted(path for path in folder.iterdir() if path.name.lower().startswith(role))
-            if role in found:
-                files |= self.one(role, found[role])
+            if role in entries:
+                files |= self.one(role, entries[role])
             elif len(here) != 1:
                 names = ", ".join(path.name for path in here) or "none"
                 self._add("collection", f"{folder} has no single file whose name starts with {role}: {names}")
@@ -204,9 +204,9 @@ class Finder:
                 files[role] = here[0]
         return "collection", files
 
-    def of_runs(self, found: Mapping[str, Any]) -> tuple[str, dict[str, Path]]:
+    def of_runs(self, entries: Mapping[str, Any]) -> tuple[str, dict[str, Path]]:
         """TREC runs and judgements."""
-        patterns = [found["runs"]] if isinstance(found["runs"], str) else found["runs"]
+        patterns = [entries["runs"]] if isinstance(entries["runs"], str) else entries["runs"]
         files: dict[str, Path] = {}
         for number, pattern in enumerate(patterns):
             folder = next((folder for folder in self._folders if any(folder.glob(pattern))), None)
@@ -219,10 +219,10 @@ class Finder:
                     self._add("runs", f"duplicate run name {name}; expected different names")
                 files[f"run {name}"] = path
         files = self._checked("runs", files, ("run",))
-        if "qrels" not in found:
+        if "qrels" not in entries:
             self._add("runs", "no qrels; expected the judgements for the runs")
         else:
-            files |= self._checked("qrels", self.one("qrels", found["qrels"]), ("qrels",))
+            files |= self._checked("qrels", self.one("qrels", entries["qrels"]), ("qrels",))
         return "runs", files
 
     def open_test(self, texts: str | list[str], others: Mapping[str, Path]) -> dict[str, Path]:
@@ -278,16 +278,16 @@ class Finder:
         self._problems.add((*self._place, key), message)
 
 
-def _check_texts(problems: Problems, found: Mapping[str, Any], place: Place) -> None:
-    from rankwright.text.reading.queries import PARTS
+def _check_texts(problems: Problems, entries: Mapping[str, Any], place: Place) -> None:
+    from rankwright.text.queries import PARTS
 
-    for part in found.get("part", "title").split("+"):
+    for part in entries.get("part", "title").split("+"):
         problems.choice(part.strip().lower(), (*place, "part"), PARTS, "part of a topic")
 
 
-def _check_clean(problems: Problems, found: dict[str, Any], place: Place) -> None:
+def _check_clean(problems: Problems, entries: dict[str, Any], place: Place) -> None:
     """Fill in how the data is cleaned; data that is not cleaned has no such key."""
-    asked = found.pop("clean", False)
+    asked = entries.pop("clean", False)
     if asked is False:
         return
     at = (*place, "clean")
@@ -298,7 +298,7 @@ def _check_clean(problems: Problems, found: dict[str, Any], place: Place) -> Non
         except InputError as error:
             problems.add((*at, key), error.message)
             return
-    found["clean"] = asdict(Cleaner(**settings))
+    entries["clean"] = asdict(Cleaner(**settings))
 
 
 def _natural(path: Path) -> list[Any]:

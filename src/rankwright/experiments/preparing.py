@@ -159,7 +159,6 @@ def splits_of(prepared: Prepared, protocol: Protocol | None, seed: int) -> list[
 
 
 def _reduced(prepared: Prepared, split: Split, number: int, seed: int) -> Split:
-    """A split with the number of training and validation queries asked for."""
     for role, count in (("train", prepared.train_queries), ("valid", prepared.valid_queries)):
         if count is not None:
             try:
@@ -218,13 +217,13 @@ def _size(asked: int | float, n: int) -> int:
 
 def pieces_of(parts: Sequence[Path], pieces: Sequence[Piece]) -> RankingData | None:
     """The data of the pieces; None if there are none."""
-    found = []
+    pieces_read = []
     for part, queries in pieces:
         data = load_folder(parts[part])
-        found.append(data if queries is None else data.select(np.array(queries, np.int64)))
-    if not found:
+        pieces_read.append(data if queries is None else data.select(np.array(queries, np.int64)))
+    if not pieces_read:
         return None
-    return found[0] if len(found) == 1 else RankingData.concatenate(found)
+    return pieces_read[0] if len(pieces_read) == 1 else RankingData.concatenate(pieces_read)
 
 
 def _keep(read: Read, folder: Path, source: DataSource) -> None:
@@ -274,7 +273,7 @@ def without_columns(data: RankingData, columns: Sequence[int]) -> RankingData:
 def _listed(data: RankingData, source: DataSource) -> list[int]:
     """The columns of ``without``: features by name, by a pattern such as ``bm25*``, or by number, from 1."""
     names = data.feature_names or default_names(data.n_features)
-    found: set[int] = set()
+    listed: set[int] = set()
     for one in source.options["without"]:
         if isinstance(one, int):
             columns = [one - 1] if one <= data.n_features else []
@@ -283,10 +282,10 @@ def _listed(data: RankingData, source: DataSource) -> list[int]:
         if not columns:
             expected = f"a number from 1 to {data.n_features}, a name such as {names[0]} or a pattern such as f1*"
             raise InputError(f"{source.name}: without lists {one!r}, which is no feature; expected {expected}")
-        found |= set(columns)
-    if len(found) == data.n_features:
+        listed |= set(columns)
+    if len(listed) == data.n_features:
         raise InputError(f"{source.name}: without lists all features; expected some to be left")
-    return sorted(found)
+    return sorted(listed)
 
 
 def _widths(parts: Sequence[RankingData]) -> list[str]:
@@ -303,21 +302,23 @@ def _shared(parts: Sequence[RankingData], read: Read) -> list[str]:
     """Queries that are in two parts of a split, or in the open test and elsewhere, one line each."""
     if len(parts) == 1:
         return []
-    known = [Fingerprints.of(part) for part in parts]
+    fingerprints = [Fingerprints.of(part) for part in parts]
     splits = read.splits or [Split([(0, None)], [], [])]
     if read.open_part is not None:
         splits = [replace(split, test=[(read.open_part, None)]) for split in splits]
     lines = []
     for number, split in enumerate(splits, 1):
         roles = {
-            role: Fingerprints.join([known[at] if some is None else known[at].select(some) for at, some in pieces])
+            role: Fingerprints.join(
+                [fingerprints[at] if some is None else fingerprints[at].select(some) for at, some in pieces]
+            )
             for role, pieces in (("training", split.train), ("validation", split.valid), ("test", split.test))
             if pieces
         }
         for part, whose in (("test", "training"), ("test", "validation"), ("validation", "training")):
-            found = roles[part].shared_with(roles[whose], part, whose) if {part, whose} <= roles.keys() else None
-            if found is not None:
-                lines.append(f"split {number}: {found.text}" if len(splits) > 1 else found.text)
+            shared = roles[part].shared_with(roles[whose], part, whose) if {part, whose} <= roles.keys() else None
+            if shared is not None:
+                lines.append(f"split {number}: {shared.text}" if len(splits) > 1 else shared.text)
     return lines
 
 
@@ -339,8 +340,8 @@ def with_best(prepared: Prepared, splits: Sequence[Split], measure: Measure, hid
     """
     tested: dict[int, set[int] | None] = {}
     for part, queries in (piece for split in splits for piece in split.test):
-        known = tested.setdefault(part, set())
-        tested[part] = None if queries is None or known is None else known | set(queries)
+        queries_before = tested.setdefault(part, set())
+        tested[part] = None if queries is None or queries_before is None else queries_before | set(queries)
     pieces = [(part, None if some is None else sorted(some)) for part, some in sorted(tested.items())]
     data = pieces_of(prepared.parts, pieces)
     assert data is not None
@@ -415,19 +416,19 @@ def _clean(read: Read, cleaner: Cleaner, threads: int) -> None:
     reports: dict[str, list[Cleaning]] = {}
     seen: set[tuple[str, Any, int]] = set()
     for number, part in enumerate(read.parts):
-        found = cleaner.find(part, n_jobs=threads)
-        read.parts[number], _ = found.apply(part)
+        findings = cleaner.find(part, n_jobs=threads)
+        read.parts[number], _ = findings.apply(part)
         where = "open test" if number == read.open_part else "data"
         keys = zip(part.query_ids.tolist(), query_hashes(part).tolist(), strict=True)
         queries = [(where, *key) for key in keys]
-        report = found.report(np.array([query not in seen for query in queries], bool))
+        report = findings.report(np.array([query not in seen for query in queries], bool))
         reports.setdefault(where, []).append(report)
         seen.update(queries)
-        advice = cleaner.advice(part, found.report())
+        advice = cleaner.advice(part, findings.report())
         if advice and not read.warnings:
             read.warnings.append(f"{advice} with clean = {{ scaled = true }}")
         if read.qrels is not None:
-            read.qrels = _without(read.qrels, part, ~found.kept).select(read.parts[number].query_ids)
+            read.qrels = _without(read.qrels, part, ~findings.kept).select(read.parts[number].query_ids)
     for where, parts in reports.items():
         total = Cleaning.total(parts)
         text = f"cleaning drops {'from the open test ' * (where != 'data')}{total.text}"
@@ -460,7 +461,7 @@ def code_version() -> str:
 
 def file_hashes(files: Mapping[str, Path]) -> dict[str, Any]:
     """Path, size and SHA-256 of files by role; a folder counts as the files in it."""
-    found = {}
+    hashes = {}
     for role, path in files.items():
         digest, size = hashlib.sha256(), 0
         for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
@@ -469,14 +470,14 @@ def file_hashes(files: Mapping[str, Path]) -> dict[str, Any]:
                     while chunk := opened.read(_CHUNK):
                         digest.update(chunk)
                         size += len(chunk)
-        found[role] = {"path": str(path), "bytes": size, "sha256": digest.hexdigest()}
-    return found
+        hashes[role] = {"path": str(path), "bytes": size, "sha256": digest.hexdigest()}
+    return hashes
 
 
 def alike(parts: list[RankingData]) -> list[RankingData]:
     """Parts with the same number of features, all dense or all sparse: text leaves out features that are 0."""
-    most = max(part.n_features for part in parts)
-    wide = [part.widened(most) for part in parts]
+    width = max(part.n_features for part in parts)
+    wide = [part.widened(width) for part in parts]
     if any(part.is_sparse for part in wide):
         wide = [part if part.is_sparse else part.with_features(sparse.csr_array(part.X)) for part in wide]
     return wide
@@ -548,9 +549,8 @@ def _read_runs(source: DataSource, folder: Path, threads: int, say: Progress) ->
 
 
 def _read_collection(source: DataSource, folder: Path, threads: int, say: Progress) -> Read:
-    from rankwright.text.index.index import build_index
-    from rankwright.text.search.columns import feature_set
-    from rankwright.text.search.features import make_features
+    from rankwright.text.features import feature_set, make_features
+    from rankwright.text.index import build_index
 
     options = source.options
     if source.files:
@@ -590,7 +590,7 @@ def _read_collection(source: DataSource, folder: Path, threads: int, say: Progre
 
 def _texts(source: DataSource) -> dict[str, tuple[str, str]]:
     """Text and, for JSON lines, kind of the queries in the entry's file of queries."""
-    from rankwright.text.reading.queries import read_queries
+    from rankwright.text.queries import read_queries
 
     path = source.files.get("queries")
     if path is None:

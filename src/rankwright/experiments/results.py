@@ -141,10 +141,10 @@ class Results:
 
     @cached_property
     def _scores(self) -> dict[tuple[str, str], list[Score]]:
-        found: dict[tuple[str, str], list[Score]] = {}
+        scores: dict[tuple[str, str], list[Score]] = {}
         for score in read_scores(self.folder):
-            found.setdefault((score.data, score.method), []).append(score)
-        return found
+            scores.setdefault((score.data, score.method), []).append(score)
+        return scores
 
     def evaluations(self, data: str) -> list[Evaluation]:
         """The methods on a data set, one row per query: the mean over the splits that test it.
@@ -158,15 +158,15 @@ class Results:
             raise InputError(f"no data set {data!r}; expected one of {', '.join(self.data)}")
         definitions = tuple(self.manifest["definitions"].get(data, ()))
         names = [str(measure) for measure in self.measures]
-        found = []
+        evaluations = []
         for method in self.methods:
             scores = [score for score in self._scores.get((data, method), []) if score.measure in names]
             if scores:
                 queries = list(dict.fromkeys(score.query for score in scores))
                 values = averaged(scores, [method], names, queries)[0].T
                 ids = np.array(queries, dtype=object)
-                found.append(Evaluation(ids, tuple(self.measures), values, definitions, method))
-        return found
+                evaluations.append(Evaluation(ids, tuple(self.measures), values, definitions, method))
+        return evaluations
 
     def compare(self, data: str, **options: Any) -> Comparison:
         """The methods on a data set against the baseline, with the tests and the correction of the experiment.
@@ -189,11 +189,11 @@ class Results:
         data : str
             Name of the data set.
         """
-        found: dict[str, list[tuple[float, float]]] = {}
+        seconds: dict[str, list[tuple[float, float]]] = {}
         for row in read_rows(self.folder / "runs.csv", COLUMNS["runs"]):
             if row["data"] == data and not math.isnan(row["seconds_tune"]):  # failed cells have no times
-                found.setdefault(row["method"], []).append((row["seconds_train"], row["seconds_tune"]))
-        means = {method: np.mean(found[method], axis=0).tolist() for method in self.methods if method in found}
+                seconds.setdefault(row["method"], []).append((row["seconds_train"], row["seconds_tune"]))
+        means = {method: np.mean(seconds[method], axis=0).tolist() for method in self.methods if method in seconds}
         return {method: (train, tune) for method, (train, tune) in means.items()}
 
     def tables(self) -> dict[str, TextTable]:
@@ -240,8 +240,8 @@ def _check_manifest(manifest: dict[str, Any], path: Path) -> None:
         raise InputError(error.message, path) from None
 
 
-def _are_texts(value: Any, least: int = 0) -> bool:
-    return isinstance(value, list) and len(value) >= least and all(isinstance(item, str) for item in value)
+def _are_texts(value: Any, minimum: int = 0) -> bool:
+    return isinstance(value, list) and len(value) >= minimum and all(isinstance(item, str) for item in value)
 
 
 def _are_named(value: Any) -> bool:
@@ -320,10 +320,10 @@ def _sessions(folder: Path) -> list[dict[str, Any]]:
     """The earlier sessions of a results folder; none if its manifest is damaged, which is written anew."""
     kinds = {"command": str | None, "started": str, "finished": str, "seconds": int | float}
     try:
-        found = read_manifest(folder).get("sessions", [])
+        sessions = read_manifest(folder).get("sessions", [])
     except InputError:
         return []
-    listed = found if isinstance(found, list) and all(isinstance(one, dict) for one in found) else []
+    listed = sessions if isinstance(sessions, list) and all(isinstance(one, dict) for one in sessions) else []
     return listed if all(isinstance(one.get(key), kind) for one in listed for key, kind in kinds.items()) else []
 
 
@@ -430,12 +430,12 @@ def _means(results: Results) -> TextTable:
 
 def _best_means(results: Results, evaluations: Sequence[Evaluation]) -> list[tuple[int, int]]:
     """The cells of a data set with the highest mean of their measure, as displayed; none if there is one method."""
-    found = []
+    best = []
     for at, measure in enumerate(map(str, results.measures)):
         means = [_shown(evaluation.means[measure]) for evaluation in evaluations]
         if len(means) > 1 and max(means) > -math.inf:
-            found += [(row, 2 + 2 * at) for row, mean in enumerate(means) if mean == max(means)]
-    return found
+            best += [(row, 2 + 2 * at) for row, mean in enumerate(means) if mean == max(means)]
+    return best
 
 
 def _means_row(results: Results, evaluation: Evaluation, comparison: Comparison | None) -> list[str]:
@@ -449,7 +449,6 @@ def _means_row(results: Results, evaluation: Evaluation, comparison: Comparison 
 
 
 def _compared(results: Results, data: str, evaluations: Sequence[Evaluation]) -> Comparison | None:
-    """None if there is nothing to compare with."""
     names = [evaluation.name for evaluation in evaluations]
     return results.compare(data) if len(names) > 1 and results.manifest["baseline"] in names else None
 
@@ -538,9 +537,9 @@ def _times(results: Results) -> TextTable:
 def _seconds(results: Results) -> Iterator[tuple[Any, ...]]:
     """Data, method, seconds to train, their ratio to the baseline's, seconds with choosing, their ratio."""
     for data in results.data:
-        found = results.seconds(data)
-        base = found.get(results.manifest["baseline"], (math.nan, math.nan))
-        for method, both in found.items():
+        seconds = results.seconds(data)
+        base = seconds.get(results.manifest["baseline"], (math.nan, math.nan))
+        for method, both in seconds.items():
             ratios = [value / one if one > 0 else math.nan for value, one in zip(both, base, strict=True)]
             yield data, method, both[0], ratios[0], both[1], ratios[1]
 

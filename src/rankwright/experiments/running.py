@@ -28,7 +28,7 @@ from rankwright.experiments.checks import load_experiment
 from rankwright.experiments.config import ADAPT, HINDSIGHT, DataSource, Experiment, MethodSpec
 from rankwright.experiments.preparing import Prepared, prepare, splits_of, with_best
 from rankwright.experiments.results import Results, write_results
-from rankwright.io.atomic import remove_leftovers
+from rankwright.io.files import remove_leftovers
 from rankwright.reports.results import MANIFEST
 from rankwright.training.methods import parse_method
 
@@ -108,14 +108,14 @@ def run_experiment(
     _make_folder(experiment.output)
     for folder in (experiment.output, *(path for path in experiment.output.rglob("*") if path.is_dir())):
         remove_leftovers(folder)
-    tell = progress or (lambda _: None)
+    notify = progress or (lambda _: None)
     started, began = datetime.now(UTC), time.perf_counter()
-    prepared = [_prepared(experiment, source, n_jobs, tell) for source in experiment.data]
+    prepared = [_prepared(experiment, source, n_jobs, notify) for source in experiment.data]
     cells = _cells(experiment, prepared)
     waiting = [cell for cell in cells if not cell.is_done]
     threads = max(1, n_jobs // max(1, len(waiting)))
     waiting = [dataclasses.replace(cell, threads=threads) for cell in waiting]
-    watch = _Watch(cells, waiting, n_jobs, tell)
+    watch = _Watch(cells, waiting, n_jobs, notify)
     try:
         if n_jobs == 1 or len(waiting) < 2:
             for cell in waiting:
@@ -174,9 +174,9 @@ def _make_folder(folder: Path) -> None:
         raise InputError(f"cannot be made: {error.strerror or error}", folder) from None
 
 
-def _prepared(experiment: Experiment, source: DataSource, threads: int, tell: Callable[[Status], None]) -> Prepared:
+def _prepared(experiment: Experiment, source: DataSource, threads: int, notify: Callable[[Status], None]) -> Prepared:
     """A prepared data set, with those of its backgrounds that a method adapts."""
-    settings: Any = {"threads": threads, "say": lambda doing: tell(Status(doing))}
+    settings: Any = {"threads": threads, "say": lambda doing: notify(Status(doing))}
     cache = experiment.output / "cache"
     prepared = prepare(source, cache, **settings)
     if source.without_best or any(spec.method == HINDSIGHT for spec in experiment.methods):
@@ -203,13 +203,13 @@ class _Watch:
     """Counts cells, keeps failures, and estimates the time left from the finished cells."""
 
     def __init__(
-        self, cells: Sequence[Cell], waiting: Sequence[Cell], jobs: int, tell: Callable[[Status], None]
+        self, cells: Sequence[Cell], waiting: Sequence[Cell], jobs: int, notify: Callable[[Status], None]
     ) -> None:
         self.failures: list[Failure] = []
         self.done = 0
         self._total, self._before = len(cells), len(cells) - len(waiting)
         self._waiting = {cell.file: cell for cell in waiting}
-        self._jobs, self._tell = jobs, tell
+        self._jobs, self._tell = jobs, notify
         self._began: dict[Path, float] = {}
         self._seconds: dict[tuple[str, str], list[float]] = {}
 
@@ -247,9 +247,9 @@ class _Watch:
         for cell in self._waiting.values():
             name = cell.spec.name
             elsewhere = by_method.get(name, [overall])
-            whole = means.get((cell.data, name), sum(elsewhere) / len(elsewhere))
+            total = means.get((cell.data, name), sum(elsewhere) / len(elsewhere))
             gone = time.perf_counter() - self._began[cell.file] if cell.file in self._began else 0.0
-            expected += max(0.0, whole - gone)
+            expected += max(0.0, total - gone)
         return expected / min(self._jobs, max(1, len(self._waiting)))
 
 

@@ -42,8 +42,8 @@ def parse_toml(text: str, path: str | Path | None = None) -> tuple[dict[str, Any
     try:
         tables = tomllib.loads(text)
     except ValueError as error:  # also an integer of thousands of digits
-        found = _ERROR.search(str(error))
-        line = int(found[1]) if found else text.count("\n") + 1
+        position = _ERROR.search(str(error))
+        line = int(position[1]) if position else text.count("\n") + 1
         raise InputError(f"not valid TOML: {_ERROR.sub('', str(error))}", path, line) from None
     return tables, _Scanner(tokens).lines
 
@@ -98,9 +98,9 @@ def _is_table(value: Any) -> bool:
     return isinstance(value, dict)
 
 
-def integer(expected: str, least: int, most: float = _MOST) -> Rule:
+def integer(expected: str, minimum: int, maximum: float = _MOST) -> Rule:
     """Integers of a range."""
-    return Rule(expected, lambda value: _is_integer(value) and least <= value <= most)
+    return Rule(expected, lambda value: _is_integer(value) and minimum <= value <= maximum)
 
 
 def choice(names: Iterable[str]) -> Rule:
@@ -174,25 +174,27 @@ class Problems:
                 self.add((*place, key), f"{key} is {shown(entry)}; expected {rules[key].expected}")
             else:
                 kept[key] = entry
-                known, what = rules[key].names, (names or {}).get(key, key)
-                for number, one in enumerate(entry if isinstance(entry, list) else [entry]) if known else ():
-                    self.choice(one, (*place, key, number) if isinstance(entry, list) else (*place, key), known, what)
+                names_known, what = rules[key].names, (names or {}).get(key, key)
+                for number, one in enumerate(entry if isinstance(entry, list) else [entry]) if names_known else ():
+                    self.choice(
+                        one, (*place, key, number) if isinstance(entry, list) else (*place, key), names_known, what
+                    )
         return kept
 
-    def choice(self, value: Any, place: Place, known: Iterable[str], what: str) -> bool:
+    def choice(self, value: Any, place: Place, names: Iterable[str], what: str) -> bool:
         """Whether a value is one of the known ones; records a mistake if not."""
-        known = list(known)
-        if value in known:
+        names = list(names)
+        if value in names:
             return True
-        self.add(place, f"unknown {what} {shown(value)}; {nearest(str(value)[:100], known)}")
+        self.add(place, f"unknown {what} {shown(value)}; {nearest(str(value)[:100], names)}")
         return False
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: str, names: Iterable[str]) -> str:
     """A hint: the closest known name, or all of them."""
-    known = list(known)
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    return f"did you mean {near[0]}?" if near else f"expected one of {', '.join(known)}"
+    names = list(names)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    return f"did you mean {near[0]}?" if near else f"expected one of {', '.join(names)}"
 
 
 class _Scanner:

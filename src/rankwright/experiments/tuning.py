@@ -46,7 +46,7 @@ _FEW = {
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class MethodOutcome:
     """The outcome of a method on one split.
 
     `spec`: the method. `model`: the chosen model. `chosen`: the parameters chosen on the validation queries.
@@ -82,7 +82,7 @@ class Outcome:
 
 def run_method(
     spec: MethodSpec, train: RankingData, valid: RankingData | None, *, seed: int = 0, threads: int = 1
-) -> Outcome:
+) -> MethodOutcome:
     """Train a method on the training queries of a split, and choose on its validation queries.
 
     `spec`: the method. `train`, `valid`: the queries; there may be none for validation. `seed`: random seed. `threads`:
@@ -92,7 +92,7 @@ def run_method(
         return _feature(spec, train, valid, _column(train, spec.method.removeprefix(FEATURE)))
     if spec.method == BEST_FEATURE:
         return _best_feature(spec, train, valid)
-    best: Outcome | None = None
+    best: MethodOutcome | None = None
     path: list[dict[str, Any]] = []
     seconds = 0.0
     shared: Any = {"measure": spec.choose_by, "validated": valid is not None, "random_state": seed, "n_jobs": threads}
@@ -146,12 +146,12 @@ def _draw(values: Any, rng: np.random.Generator) -> Any:
     if isinstance(values, list):
         return values[int(rng.integers(len(values)))]
     low, high = values["low"], values["high"]
-    whole = isinstance(low, int) and isinstance(high, int)
-    if whole and not values.get("log"):
+    is_integer = isinstance(low, int) and isinstance(high, int)
+    if is_integer and not values.get("log"):
         return int(rng.integers(low, high + 1))
     drawn = rng.uniform(np.log(low), np.log(high)) if values.get("log") else rng.uniform(low, high)
     number = float(np.exp(drawn) if values.get("log") else drawn)
-    return min(max(round(number), low), high) if whole else float(f"{number:.6g}")
+    return min(max(round(number), low), high) if is_integer else float(f"{number:.6g}")
 
 
 def make_plan(
@@ -184,24 +184,27 @@ def _fit(planned: Plan, train: RankingData, valid: RankingData | None) -> Traine
     return trained
 
 
-def _trained(spec: MethodSpec, point: Point, planned: Plan, train: RankingData, valid: RankingData | None) -> Outcome:
+def _trained(
+    spec: MethodSpec, point: Point, planned: Plan, train: RankingData, valid: RankingData | None
+) -> MethodOutcome:
     began = time.perf_counter()
     trained = _fit(planned, train, valid)
     seconds = time.perf_counter() - began
     facts = trained.facts
     tried = facts.tried if getattr(planned.ranker, "C", None) == "auto" else ()
-    own = {key: value for key, value in point.items() if key not in ("C", "C_grid")}
-    chosen = own | ({"C": facts.C} if tried else {"C": point["C"]} if "C" in point else {})
+    further = {key: value for key, value in point.items() if key not in ("C", "C_grid")}
+    chosen = further | ({"C": facts.C} if tried else {"C": point["C"]} if "C" in point else {})
     values = trained.values
     validation = values.get("validation", math.nan)
     path = [
-        {"parameters": {**own, "C": row["C"]}, "validation": row[str(trained.measure)]} | _health(row) for row in tried
+        {"parameters": {**further, "C": row["C"]}, "validation": row[str(trained.measure)]} | _health(row)
+        for row in tried
     ] or [{"parameters": chosen, "validation": validation} | _health(facts.tried[0] if facts.tried else {})]
     seconds_train = seconds
     if len(tried) > 1:  # every value of C has a path of its own; only the last one's is kept
         checks = getattr(trained.ranker, "path_", None)
         seconds_train = min(seconds, checks[-1].seconds if checks else seconds / len(tried))
-    return Outcome(
+    return MethodOutcome(
         spec,
         trained.model,
         chosen,
@@ -223,22 +226,22 @@ def _health(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _findings(trained: Trained, tried: list[float]) -> list[str]:
     """Whether the end of the grid was chosen, and how many rounds were kept."""
-    facts, found = trained.facts, []
+    facts, findings = trained.facts, []
     relative = facts.certificate is not None and facts.certificate.bound == "ramp"
     if len(tried) > 1 and facts.C in (tried[0], tried[-1]) and not relative:
-        found.append(f"C = {facts.C:g} is at the {'low' if tried[0] == facts.C else 'high'} end of the values tried")
+        findings.append(f"C = {facts.C:g} is at the {'low' if tried[0] == facts.C else 'high'} end of the values tried")
     if facts.rounds is not None:
-        found.append(f"kept {facts.rounds.kept} of {len(facts.rounds.values)} {facts.rounds.unit}")
-    return found
+        findings.append(f"kept {facts.rounds.kept} of {len(facts.rounds.values)} {facts.rounds.unit}")
+    return findings
 
 
 def _load_code(planned: Plan, train: RankingData) -> None:
     """Compile the training code, or load it from disk, on a few made-up queries: that time is not the method's own."""
     few = copy.copy(planned.ranker)
-    known = few.get_params(deep=False)
-    if known.get("background") is not None:  # knows other features than those made up
+    parameters = few.get_params(deep=False)
+    if parameters.get("background") is not None:  # knows other features than those made up
         return
-    few.set_params(**{key: value for key, value in _FEW.items() if key in known})
+    few.set_params(**{key: value for key, value in _FEW.items() if key in parameters})
     X: Any = np.random.default_rng(0).random((64, 5)).astype(train.X.dtype)
     if train.is_sparse or planned.bins is not None:
         X = sparse.csr_array(X)
@@ -274,12 +277,12 @@ def _single(data: RankingData, column: int) -> LinearModel:
     return LinearModel(coef, data.feature_names)
 
 
-def _feature(spec: MethodSpec, train: RankingData, valid: RankingData | None, column: int) -> Outcome:
+def _feature(spec: MethodSpec, train: RankingData, valid: RankingData | None, column: int) -> MethodOutcome:
     model = _single(train, column)
-    return Outcome(spec, model, {}, _value(spec, model, valid), _value(spec, model, train))
+    return MethodOutcome(spec, model, {}, _value(spec, model, valid), _value(spec, model, train))
 
 
-def _best_feature(spec: MethodSpec, train: RankingData, valid: RankingData | None) -> Outcome:
+def _best_feature(spec: MethodSpec, train: RankingData, valid: RankingData | None) -> MethodOutcome:
     """The feature that is best on the validation queries, each used unchanged: higher is better."""
     if valid is None:
         raise InputError(f"{BEST_FEATURE} is chosen on validation queries; there are none")
@@ -295,5 +298,5 @@ def _best_feature(spec: MethodSpec, train: RankingData, valid: RankingData | Non
         path.append({"parameters": {"feature": names[column]}, "validation": value(scores)})
     best = max(range(len(path)), key=lambda at: (path[at]["validation"], -at))
     seconds = time.perf_counter() - began
-    found = _feature(spec, train, valid, columns[best])
-    return dataclasses.replace(found, chosen=path[best]["parameters"], path=path, seconds_tune=seconds)
+    outcome = _feature(spec, train, valid, columns[best])
+    return dataclasses.replace(outcome, chosen=path[best]["parameters"], path=path, seconds_tune=seconds)

@@ -2,5 +2,6 @@
 
 A model becomes an ``ensemble``; a ``target`` refuses it or writes it (one file per target, ``to_*``; ``targets`` has
 their table); ``verify`` compares the scores of the bytes, by the package that reads them or by ``consumer_rules``, with
-those of the model; ``export`` puts the folder in place. ``feature_sets`` defines a model's features in a search engine.
+those of the model; ``export`` puts the folder in place. For search engines, ``targets`` also exports definitions of the
+model's features, by their ``counterparts`` there.
 """

@@ -8,6 +8,7 @@ every other name is taken for a number that documents carry (``field``). An engi
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -15,13 +16,15 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from rankwright.errors import InputError
-from rankwright.text.search.functions import BM25, Function, feature_parts, parse_feature
+from rankwright.text.functions import BM25, Function, feature_parts, parse_feature
 
 Status = Literal["exact", "field", "approximate", "none"]
 ALL_FIELDS = "rankwright_all"
 """The field of an engine that holds the text of all fields."""
 KEPT_LENGTHS = 40
 """Lucene keeps the number of words of a field in a byte: exactly up to 40, then rounded down by less than an eighth."""
+WORDS = r"[\p{L}\p{N}][\p{L}\p{N}\p{M}]*"
+"""A word of ours, as a regular expression of Java."""
 _TABLE_PREFIX = "doc:"
 _BY_POSITION = re.compile(r"f?\d+")
 _OF_RUN = re.compile(r".+:(score|rr)")
@@ -197,6 +200,18 @@ def identifiers(texts: Iterable[str], taken: Iterable[str] = ()) -> dict[str, st
         words[text] = candidate
         used.add(candidate)
     return words
+
+
+def placeholder_note(origin: Origin) -> str:
+    """What to do about a feature of which only the name is known."""
+    if origin.kind == "run":
+        return "made from the run of another system: compute it there, or log the engine's own features"
+    return "only its position is known: replace the definition by what the feature stands for"
+
+
+def json_text(value: Any) -> str:
+    """Indented JSON, with a line end."""
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def what_differs(origin: Origin, *, lengths: bool, statistics: str) -> str:

@@ -140,8 +140,6 @@ def ensemble_of(model: Model) -> Ensemble:
 
 @dataclass
 class _Parts:
-    """The parts taken so far."""
-
     weights: Array
     trees: list[tuple[TreeModel | BinnedModel, float, Array]] = field(default_factory=list)
     others: list[Other] = field(default_factory=list)
@@ -156,18 +154,18 @@ class _Parts:
                 self.add(part, weight * part_weight, places[where])
         elif model.scales_queries or isinstance(model, NetModel | GradeModel):
             self.others.append(Other(weight, model, places))
-            self.numeric |= set(places[np.flatnonzero(model.uses())].tolist()) - self._own_categories(model, places)
+            self.numeric |= set(places[np.flatnonzero(model.uses())].tolist()) - self._categories_of(model, places)
         elif isinstance(model, LinearModel):
             np.add.at(self.weights, places, weight * model.coef)
             self.numeric |= set(places[np.flatnonzero(model.coef)].tolist())
         elif isinstance(model, BinnedModel | TreeModel):
             self.trees.append((model, weight, places))
-            categorical = self._own_categories(model, places)
+            categorical = self._categories_of(model, places)
             self.numeric |= set(places[np.flatnonzero(model.uses())].tolist()) - categorical
         else:
             raise InputError(f"a {type(model).__name__} cannot be exported; expected weights, trees, bins or a net")
 
-    def _own_categories(self, model: Model, places: Array) -> set[int]:
+    def _categories_of(self, model: Model, places: Array) -> set[int]:
         categories = getattr(model, "categories", {})
         for j, part_values in categories.items():
             values = self.categories.get(int(places[j]), ())
@@ -194,19 +192,16 @@ class _Parts:
             values = self.categories[int(places[j])]
             code = {value: at for at, value in enumerate(part_values)}
             for node in np.flatnonzero((forest.feature == j) & (subset >= 0)):
-                held = _set_bits(forest.sets[subset[node]])
-                missing = bool(forest.missing_left[node])
-                left = [held[code[value]] if value in code else missing for value in values]
+                words, missing = forest.sets[subset[node]], bool(forest.missing_left[node])
+                left = [in_set(words, code[value]) if value in code else missing for value in values]
                 sets[subset[node]] = _set_words(left)
         return dataclasses.replace(forest, sets=sets)
 
     def check(self, names: tuple[str, ...]) -> None:
         both = self.numeric & set(self.categories)
         if both:
-            conflict = (
-                f"takes {named(names[j] for j in sorted(both))} as a number in one part and as a category in another"
-            )
-            raise InputError(f"the model {conflict}, which cannot be exported")
+            conflict = "as a number in one part and as a category in another, which cannot be exported"
+            raise InputError(f"the model takes {named(names[j] for j in sorted(both))} {conflict}")
 
 
 def placed(forest: Forest, places: Array) -> Forest:
@@ -216,9 +211,9 @@ def placed(forest: Forest, places: Array) -> Forest:
     return dataclasses.replace(forest, feature=feature)
 
 
-def _set_bits(words: Array) -> list[bool]:
-    """Whether each category is in a set."""
-    return [bool((int(words[at >> 6]) >> (at & 63)) & 1) for at in range(64 * SET_WORDS)]
+def in_set(words: Array, code: int) -> bool:
+    """Whether the category with this code is in a set, which is kept as bits."""
+    return bool((int(words[code >> 6]) >> (code & 63)) & 1)
 
 
 def _set_words(bits: list[bool]) -> Array:
@@ -293,11 +288,11 @@ def no_features(ensemble: Ensemble) -> str | None:
 
 
 CATEGORIES = "categories.json"
+CODING_NOTE = "categories are given as the numbers in categories.json, counted from 0; others as missing"
 _MAX_CODE = 1 << 16
 
 
 def _are_codes(values: tuple[Any, ...]) -> bool:
-    """Whether categories are small whole numbers."""
     return all(not isinstance(value, str) and value == int(value) and 0 <= value < _MAX_CODE for value in values)
 
 
@@ -313,8 +308,7 @@ def left_codes(ensemble: Ensemble, node: int) -> tuple[list[int], list[int]]:
     words, stays = ensemble.trees.sets[ensemble.trees.subset[node]], _are_codes(values)
     sides: tuple[list[int], list[int]] = ([], [])
     for code, value in enumerate(values):
-        is_left = (int(words[code >> 6]) >> (code & 63)) & 1
-        sides[0 if is_left else 1].append(int(value) if stays else code)
+        sides[0 if in_set(words, code) else 1].append(int(value) if stays else code)
     return sorted(sides[0]), sorted(sides[1])
 
 

@@ -1,7 +1,7 @@
 """What search engines have in the place of each retrieval function and sum: one class each, with a method per engine.
 
 Functions that Lucene lacks are written as scripts of a similarity, formula by formula
-(:mod:`rankwright.text.search.functions`). Solr has no scripts, so that only BM25 and Jelinek–Mercer smoothing have a
+(:mod:`rankwright.text.functions`). Solr has no scripts, so that only BM25 and Jelinek–Mercer smoothing have a
 counterpart there; Vespa has BM25. A function without a class here is exported with a placeholder, and the report says
 so.
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rankwright.exporting.counterparts import Origin, Status, what_differs
-from rankwright.text.search.functions import BM25, TFIDF, Cosine, Dirichlet, Function, JelinekMercer
+from rankwright.text.functions import BM25, TFIDF, Cosine, Dirichlet, Function, JelinekMercer
 
 _STATISTICS = "counts of documents and words are those of each shard, over documents that have the field"
 _SHARE = "doc.freq * 1.0 / doc.length"

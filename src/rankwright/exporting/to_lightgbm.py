@@ -15,7 +15,7 @@ import numpy as np
 from rankwright._types import Array
 from rankwright.boosting.float32 import for_at_most
 from rankwright.exporting.consumer_rules import ConsumerRule, ConsumerTrees, WrittenSplit, tree_scores
-from rankwright.exporting.ensemble import Ensemble, allowed_names, coded, coding_files, left_codes
+from rankwright.exporting.ensemble import CODING_NOTE, Ensemble, allowed_names, coded, coding_files, left_codes
 from rankwright.exporting.target import Consumer, ExportFiles, ExportTarget, Options, Scorer, refuse_all_but_trees
 
 _MODEL = "model.txt"
@@ -41,7 +41,7 @@ def _write(ensemble: Ensemble, options: Options) -> ExportFiles:
     text += "end of trees\n\nfeature_importances:\n\nparameters:\nend of parameters\n\npandas_categorical:null\n"
     files = {_MODEL: text.encode(), **coding_files(ensemble)}
     if len(files) > 1:
-        notes.append("categories are given as the numbers in categories.json, counted from 0; others as missing")
+        notes.append(CODING_NOTE)
     return ExportFiles(files, tuple(notes))
 
 

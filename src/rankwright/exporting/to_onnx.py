@@ -51,7 +51,7 @@ class _Graph:
         self.constants: list[Any] = []
 
     def constant(self, values: npt.ArrayLike, dtype: Any = None) -> str:
-        """A constant; returns its name."""
+        """Returns the name of a new constant."""
         name = f"constant_{len(self.constants)}"
         array = np.asarray(values).astype(self.dtype if dtype is None else dtype)
         self.constants.append(self.onnx.numpy_helper.from_array(array, name))
@@ -136,7 +136,9 @@ def _write(ensemble: Ensemble, options: Options) -> ExportFiles:
         terms.append(graph.trees([ensemble.trees], np.arange(len(ensemble.names)), [0.0]))
     terms += [_other(graph, other) for other in ensemble.others]
     if ensemble.constant or not terms:
-        terms.append(_constant_column(graph, ensemble.constant))
+        rows = graph.add("Shape", _INPUT, start=0, end=1)  # a column as long as the input
+        shape = graph.add("Concat", rows, graph.constant([1], np.int64), axis=0)
+        terms.append(graph.add("Expand", graph.constant([[ensemble.constant]]), shape))
     total = terms[0]
     for term in terms[1:]:
         total = graph.add("Add", total, term)
@@ -156,13 +158,6 @@ def _notes(ensemble: Ensemble, dtype: Any) -> tuple[str, ...]:
             f"{_MODEL}: sums of trees are float32, as the operator's output is; features are compared as {kind}"
         )
     return tuple(notes)
-
-
-def _constant_column(graph: _Graph, value: float) -> str:
-    """A column of one number, as long as the input."""
-    rows = graph.add("Shape", _INPUT, start=0, end=1)
-    shape = graph.add("Concat", rows, graph.constant([1], np.int64), axis=0)
-    return graph.add("Expand", graph.constant([[value]]), shape)
 
 
 def _other(graph: _Graph, other: Other) -> str:

@@ -44,14 +44,9 @@ def ranklib_model(ensemble: Ensemble) -> str:
         if ensemble.constant:
             return f"{_WITH_CONSTANT}\n## Lambda = 1.0E-10\n0:{ensemble.constant!r} {' '.join(terms)}\n"
         return f"{_WEIGHTS}\n## Restart = 1\n{' '.join(terms)}\n"
-    n_leaves = max(int((ensemble.trees.feature[a:b] < 0).sum()) for a, b in _spans(ensemble))
+    n_leaves = max(int((tree < 0).sum()) for tree in np.split(ensemble.trees.feature, ensemble.trees.roots[1:]))
     counts = f"## No. of trees = {ensemble.trees.n_trees}\n## No. of leaves = {n_leaves}"
     return f"{_TREES}\n{counts}\n## Learning rate = 1.0\n\n" + "\n".join(_lines(ensemble)) + "\n"
-
-
-def _spans(ensemble: Ensemble) -> Iterator[tuple[int, int]]:
-    ends = [*ensemble.trees.roots[1:].tolist(), len(ensemble.trees.feature)]
-    yield from zip(ensemble.trees.roots.tolist(), ends, strict=True)
 
 
 def _lines(ensemble: Ensemble) -> Iterator[str]:

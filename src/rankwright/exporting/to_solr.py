@@ -21,14 +21,23 @@ import numpy as np
 from rankwright._types import Array
 from rankwright.boosting.float32 import SOLR_SLACK, for_at_most, for_slack, number_text
 from rankwright.exporting.consumer_rules import ConsumerRule, ConsumerTrees, WrittenSplit, linear_scores, tree_scores
-from rankwright.exporting.counterparts import ALL_FIELDS, Called, Counterpart, FeatureSet, Origin, identifiers
+from rankwright.exporting.counterparts import (
+    ALL_FIELDS,
+    WORDS,
+    Called,
+    Counterpart,
+    FeatureSet,
+    Origin,
+    identifiers,
+    json_text,
+    placeholder_note,
+)
 from rankwright.exporting.ensemble import Ensemble, no_features, repeated_names
-from rankwright.exporting.lucene_sets import WORDS, placeholder_note
 from rankwright.exporting.similarities import Similarity, similarities_of
 from rankwright.exporting.target import ExportFiles, ExportTarget, Options, Scorer, refuse_others
 from rankwright.exporting.to_xgboost import short
 from rankwright.nets.model import NetModel
-from rankwright.text.analysis.analyzers import BUILT_IN, STOP_WORDS
+from rankwright.text.analysis import BUILT_IN, STOP_WORDS
 
 _MODEL = "model.json"
 _CLASSES = "org.apache.solr.ltr.model."
@@ -185,18 +194,14 @@ def solr_set(origins: Sequence[Origin], called: Called) -> FeatureSet:
         for kind, params in [counterpart.definition]
     ]
     files = {
-        "schema.json": _json(_schema(origins, fields)),
-        "features.json": _json(store),
-        "log.json": _json(_log(called.feature_set)),
-        "search.json": _json(_search(origins, fields, called.model)),
+        "schema.json": json_text(_schema(origins, fields)),
+        "features.json": json_text(store),
+        "log.json": json_text(_log(called.feature_set)),
+        "search.json": json_text(_search(origins, fields, called.model)),
     }
     if any(origin.analyzer == "porter+stop" for origin in origins):
         files[_STOP_FILE] = "".join(f"{word}\n" for word in sorted(STOP_WORDS))
     return FeatureSet("solr", tuple(counterparts), files)
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _view(origin: Origin) -> str:
@@ -232,7 +237,6 @@ def _similarity(origin: Origin) -> Similarity:
 
 
 def _schema(origins: Sequence[Origin], fields: dict[str, str]) -> dict[str, Any]:
-    """Commands for the schema API."""
     types: dict[str, Any] = {}
     added: dict[str, Any] = {}
     copied: dict[tuple[str, str], Any] = {}
@@ -284,7 +288,6 @@ def _search(origins: Sequence[Origin], fields: dict[str, str], model: str) -> di
 
 
 def _quoted(value: str) -> str:
-    """A local parameter."""
     if re.fullmatch(r"\w+", value):
         return value
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

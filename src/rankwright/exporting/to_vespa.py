@@ -22,12 +22,21 @@ from rankwright._types import Array
 from rankwright.boosting.float32 import for_below
 from rankwright.data.categories import named
 from rankwright.exporting.consumer_rules import ConsumerRule, ConsumerTrees, WrittenSplit, linear_scores, tree_scores
-from rankwright.exporting.counterparts import Called, Counterpart, FeatureSet, Origin, Status, identifiers, one_line
+from rankwright.exporting.counterparts import (
+    Called,
+    Counterpart,
+    FeatureSet,
+    Origin,
+    Status,
+    identifiers,
+    json_text,
+    one_line,
+    placeholder_note,
+)
 from rankwright.exporting.ensemble import Ensemble, repeated_names
-from rankwright.exporting.lucene_sets import placeholder_note
 from rankwright.exporting.similarities import RankFeature, similarities_of
 from rankwright.exporting.target import ExportFiles, ExportTarget, Options, Scorer, refuse_others
-from rankwright.text.analysis.analyzers import BUILT_IN
+from rankwright.text.analysis import BUILT_IN
 
 _NAME = re.compile(r"[A-Za-z_][\w.]*(\([\w.,\"' -]*\)(\.[\w.]+)?)?")
 _PROFILE = "rank-profile.txt"
@@ -168,7 +177,7 @@ def vespa_set(origins: Sequence[Origin], called: Called) -> FeatureSet:
     files = {"schema.sd": _schema(origins, counterparts, fields, dataclasses.replace(called, feature_set=profiles[0]))}
     for file, profile in zip(("log.json", "search.json"), profiles, strict=True):
         request = {"yql": _yql(origins, fields, called.index), "q": "QUERY", "ranking": profile, "hits": 100}
-        files[file] = json.dumps(request, indent=2, ensure_ascii=False) + "\n"
+        files[file] = json_text(request)
     return FeatureSet("vespa", counterparts, files)
 
 
@@ -215,7 +224,11 @@ def _schema(
     for view, origin in views.items():
         lines += [*_field(origin, fields, fields[view], origins), ""]
     lines += [f"rank-profile {called.feature_set} {{"]
-    properties = [line for view, origin in views.items() for line in _properties(origin, fields[view])]
+    properties = [
+        f"        bm25({fields[view]}).{name}: {value!r}"
+        for view, origin in views.items()
+        for name, value in _rank_feature(origin).settings.items()
+    ]
     if properties:
         lines += ["    rank-properties {", *properties, "    }"]
     if views:
@@ -254,11 +267,6 @@ def _sources(origins: Sequence[Origin], fields: dict[str, str]) -> list[str]:
     """The text fields of a whole document: those that features name, else one that the reader must replace."""
     named = [fields[origin.field] for origin in origins if origin.kind == "text" and origin.field]
     return list(dict.fromkeys(named)) or ["TEXT_FIELD"]
-
-
-def _properties(origin: Origin, field: str) -> list[str]:
-    settings = _rank_feature(origin).settings
-    return [f"        bm25({field}).{name}: {value!r}" for name, value in settings.items()]
 
 
 def _yql(origins: Sequence[Origin], fields: dict[str, str], index: str) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from rankwright._types import Array
 from rankwright.boosting.float32 import for_below, number_text
 from rankwright.exporting.consumer_rules import ConsumerRule, ConsumerTrees, WrittenSplit, tree_scores
-from rankwright.exporting.ensemble import Ensemble, allowed_names, coded, coding_files, left_codes
+from rankwright.exporting.ensemble import CODING_NOTE, Ensemble, allowed_names, coded, coding_files, left_codes
 from rankwright.exporting.target import Consumer, ExportFiles, ExportTarget, Options, Scorer, refuse_all_but_trees
 
 _MODEL = "model.json"
@@ -180,7 +180,7 @@ def _write(ensemble: Ensemble, options: Options) -> ExportFiles:
     text = json.dumps(raw_model(ensemble, names), ensure_ascii=False, separators=(",", ":"))
     codes = coding_files(ensemble)
     if codes:
-        notes.append("categories are given as the numbers in categories.json, counted from 0; others as missing")
+        notes.append(CODING_NOTE)
     return ExportFiles({_MODEL: text.encode(), **codes}, tuple(notes))
 
 

@@ -26,7 +26,7 @@ from rankwright.data.categories import number_of
 from rankwright.data.dataset import RankingData
 from rankwright.data.order import query_chunks
 from rankwright.errors import InputError
-from rankwright.exporting.ensemble import Ensemble, placed
+from rankwright.exporting.ensemble import Ensemble, in_set, placed
 from rankwright.exporting.target import ExportFiles, ExportTarget, Options, Scorer
 from rankwright.models.base import Model
 from rankwright.nets.model import NetModel
@@ -348,6 +348,6 @@ def _category(ensemble: Ensemble, forest: Forest, node: int, left: bool) -> floa
     """A category that goes to one side of a split; NaN if there is none."""
     words = forest.sets[forest.subset[node]]
     for code, value in enumerate(ensemble.categories[int(forest.feature[node])]):
-        if bool((int(words[code >> 6]) >> (code & 63)) & 1) == left:
+        if in_set(words, code) == left:
             return number_of(value)
     return np.nan

@@ -1,7 +1,7 @@
 """Operations by all threads of a block: sums, running sums, sorting, searching. The order of additions is fixed.
 
-``part`` is a place for one number per thread, whose number is a power of two. Every function is called by all threads,
-finds its arguments written, and leaves its results written (`cuda.syncthreads` before it returns).
+``partial`` is a place for one number per thread, whose number is a power of two. Every function is called by all
+threads, finds its arguments written, and leaves its results written (`cuda.syncthreads` before it returns).
 """
 
 from __future__ import annotations
@@ -30,36 +30,35 @@ def whole(array: Any) -> Any:
 
 
 @cuda.jit(device=True)
-def add_up(value: Any, part: Any) -> Any:
-    """Sum over all threads of the block."""
+def add_up(value: Any, partial: Any) -> Any:
     t, step = cuda.threadIdx.x, cuda.blockDim.x // 2
-    part[t] = value
+    partial[t] = value
     cuda.syncthreads()
     while step > 0:
         if t < step:
-            part[t] += part[t + step]
+            partial[t] += partial[t + step]
         cuda.syncthreads()
         step //= 2
-    total = part[0]
+    total = partial[0]
     cuda.syncthreads()
     return total
 
 
 @cuda.jit(device=True)
-def best_of(value: Any, at: int, part: Any) -> int:
+def best_of(value: Any, at: int, partial: Any) -> int:
     """Place of the largest of one value per thread, the first of equal ones; −1 without a place."""
     t, threads = cuda.threadIdx.x, cuda.blockDim.x
-    part[t] = value
-    places = whole(part[threads : 2 * threads])
+    partial[t] = value
+    places = whole(partial[threads : 2 * threads])
     places[t] = at
     cuda.syncthreads()
     step = threads // 2
     while step > 0:
         if t < step:
             other = places[t + step]
-            better = part[t + step] > part[t] or (part[t + step] == part[t] and other < places[t])
+            better = partial[t + step] > partial[t] or (partial[t + step] == partial[t] and other < places[t])
             if other >= 0 and (places[t] < 0 or better):
-                part[t], places[t] = part[t + step], other
+                partial[t], places[t] = partial[t + step], other
         cuda.syncthreads()
         step //= 2
     winner = places[0]
@@ -68,25 +67,25 @@ def best_of(value: Any, at: int, part: Any) -> int:
 
 
 @cuda.jit(device=True)
-def running(values: Any, n: int, part: Any) -> None:
+def running(values: Any, n: int, partial: Any) -> None:
     t, threads = cuda.threadIdx.x, cuda.blockDim.x
     share = (n + threads - 1) // threads
     first, last = min(n, t * share), min(n, (t + 1) * share)
     for i in range(first + 1, last):
         values[i] += values[i - 1]
-    part[t] = values[last - 1] if last > first else 0
+    partial[t] = values[last - 1] if last > first else 0
     cuda.syncthreads()
     step = 1
     while step < threads:
-        before = part[t - step] if t >= step else 0
+        before = partial[t - step] if t >= step else 0
         cuda.syncthreads()
         if t >= step:
-            part[t] += before
+            partial[t] += before
         cuda.syncthreads()
         step *= 2
     if t > 0:
         for i in range(first, last):
-            values[i] += part[t - 1]
+            values[i] += partial[t - 1]
     cuda.syncthreads()
 
 
@@ -197,21 +196,21 @@ def up_to(counts: Any, first: int, last: int, value: int) -> int:
 
 
 @cuda.jit(device=True)
-def rising(values: Any, first: int, stride: int, n: int, part: Any) -> None:
+def rising(values: Any, first: int, stride: int, n: int, partial: Any) -> None:
     """Raise each of n values, a ``stride`` apart, to the largest before it; n is at most the number of threads."""
     t, step = cuda.threadIdx.x, 1
     if t < n:
-        part[t] = values[first + stride * t]
+        partial[t] = values[first + stride * t]
     cuda.syncthreads()
     while step < n:
-        before = part[t - step] if step <= t < n else 0
+        before = partial[t - step] if step <= t < n else 0
         cuda.syncthreads()
-        if step <= t < n and before > part[t]:
-            part[t] = before
+        if step <= t < n and before > partial[t]:
+            partial[t] = before
         cuda.syncthreads()
         step *= 2
     if t < n:
-        values[first + stride * t] = part[t]
+        values[first + stride * t] = partial[t]
     cuda.syncthreads()
 
 
@@ -256,7 +255,7 @@ def arranged(n: int, start: int, scores: Any, keys: Any, places: Any, near: Any)
 @cuda.jit(device=True)
 def goods_first(
     n: int, start: int, labels: Any, keys: Any, places: Any, ordered: Any, which: Any, others: Any, counts: Any,
-    part: Any,
+    partial: Any,
 ) -> int:  # fmt: skip
     """Good documents (label above 0), then bad ones, each in score order; how many goods.
 
@@ -266,7 +265,7 @@ def goods_first(
     for i in range(t, n, threads):
         counts[i] = 1 if labels[start + places[i]] > 0.0 else 0
     cuda.syncthreads()
-    running(counts, n, whole(part))
+    running(counts, n, whole(partial))
     n_good = counts[n - 1]
     for i in range(t, n, threads):
         goods = counts[i]
@@ -289,7 +288,7 @@ def clear(n: int, start: int, coef: Any) -> None:
 @cuda.jit(device=True)
 def finish(
     q: int, n: int, start: int, loss: float, scores: Any, cost: float, added: Any, coef: Any, losses: Any, values: Any,
-    part: Any,
+    partial: Any,
 ) -> None:  # fmt: skip
     """Loss and hinge of a query; its coefficients, plus ``added``, times its cost."""
     cuda.syncthreads()
@@ -300,7 +299,7 @@ def finish(
             coefficient += added[i]
         margin += coefficient * scores[i]
         coef[i] = coefficient * cost
-    margin = add_up(margin, part)
+    margin = add_up(margin, partial)
     if cuda.threadIdx.x == 0:
         losses[q] = loss
         values[q] = loss - margin
@@ -326,7 +325,7 @@ def each_query(oracle: Any, queries: Any, data: Any, results: Any, scratch: Any,
         if cost[q] == 0.0:
             clear(n, start, coef)
             continue
-        keys, places, a, b, c, d, part, left = slices(space, n)
+        keys, places, a, b, c, d, partial, rest = slices(space, n)
         arranged(n, start, scores, keys, places, near)
-        loss = oracle((q, n, start), (keys, places), (labels, parameters), coef, (a, b, c, d, part, left, near))
-        finish(q, n, start, loss, scores, cost[q], added, coef, losses, values, part)
+        loss = oracle((q, n, start), (keys, places), (labels, parameters), coef, (a, b, c, d, partial, rest, near))
+        finish(q, n, start, loss, scores, cost[q], added, coef, losses, values, partial)

@@ -169,12 +169,12 @@ def upload(array: Array, into: Any = None) -> Any:
     if is_simulated() or array.nbytes <= _SMALL:
         target.copy_to_device(array)
         return target
-    given, taken = array.reshape(-1).view(np.uint8), target.reshape(array.size).view(np.uint8)
-    if not _copy_locked(given, taken):
-        lines, rest = given[: len(given) // _LINE * _LINE].reshape(-1, _LINE), len(given) // _LINE * _LINE
-        _staging().send(lambda some, own: np.copyto(own, lines[some]), taken[:rest].reshape(lines.shape))
-        if rest < len(given):
-            taken[rest:].copy_to_device(given[rest:])
+    source, destination = array.reshape(-1).view(np.uint8), target.reshape(array.size).view(np.uint8)
+    if not _copy_locked(source, destination):
+        lines, rest = source[: len(source) // _LINE * _LINE].reshape(-1, _LINE), len(source) // _LINE * _LINE
+        _staging().send(lambda some, own: np.copyto(own, lines[some]), destination[:rest].reshape(lines.shape))
+        if rest < len(source):
+            destination[rest:].copy_to_device(source[rest:])
     return target
 
 

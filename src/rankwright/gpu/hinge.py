@@ -16,7 +16,7 @@ from rankwright._types import Array
 from rankwright.data.threads import Team
 from rankwright.gpu import products
 from rankwright.gpu.blockwise import NEAR, room_for
-from rankwright.gpu.device import Recorded, blocks, is_simulated, multiprocessors, upload
+from rankwright.gpu.device import Recorded, is_simulated, multiprocessors, upload
 from rankwright.gpu.device import blocks as blocks_of
 from rankwright.gpu.oracles import CURRENT, ORACLES, further_room, packed_grades
 from rankwright.maxmargin.hinge import Planes, Scaled, StructuredHinge
@@ -156,8 +156,8 @@ class Arranged:
         """About ``wanted`` documents, features times ``inverse`` less their means: those of `centred_sample`."""
         if not wanted:
             return np.empty((0, len(kept)))
-        parts = drawn(self.indptr, wanted)
-        chosen, sizes = np.concatenate(parts), np.array(list(map(len, parts)))
+        sampled = drawn(self.indptr, wanted)
+        chosen, sizes = np.concatenate(sampled), np.array(list(map(len, sampled)))
         return centred(self._rows_of(chosen)[:, kept] * inverse[kept], sizes)
 
     def _rows_of(self, chosen: Array) -> Array:
@@ -222,10 +222,11 @@ _GRID = 4 if is_simulated() else 256  # threads that mark documents
 
 
 def _launch(kernel: Any, planned: list[Launch], stream: Any, *given: Any) -> None:
-    """Launch a kernel for queries of every length."""
-    data, found = given[:6], given[6:]
-    for one in planned:
-        kernel[one.grid, one.threads, stream, one.shared](one.queries, data, found, one.scratch, one.room)
+    data, outputs = given[:6], given[6:]
+    for launch in planned:
+        kernel[launch.grid, launch.threads, stream, launch.shared](
+            launch.queries, data, outputs, launch.scratch, launch.room
+        )
 
 
 class CudaHinge(StructuredHinge):
@@ -292,38 +293,37 @@ class CudaHinge(StructuredHinge):
         """Scores are shared by the arrangement."""
 
     def _cost_there(self, cost: Array) -> Any:
-        """Costs on the device."""
         if self._costs[0] is not cost:
             self._costs = (cost, upload(cost))
         return self._costs[1]
 
     def _pass(
-        self, weights: Array, cost: Array, blocks: Array, planes: Planes, attained: bool = False, alone: bool = False
+        self, weights: Array, cost: Array, blocks: Array, planes: Planes, current: bool = False, alone: bool = False
     ) -> None:
         self.X.score(weights)
-        found = self._found_for(cost, attained)
-        weighed = found * cost
+        results = self._found_for(cost, current)
+        weighed = results * cost
         planes.losses[:] = np.add.reduceat(weighed[0], blocks[:-1])
         planes.values[:] = np.add.reduceat(weighed[1], blocks[:-1])
         if planes.vectors.shape[1] == len(weights):
             planes.vectors[:] = self.X.planes(blocks, self._inverse)
 
-    def _found_for(self, cost: Array, attained: bool) -> Array:
+    def _found_for(self, cost: Array, current: bool) -> Array:
         """Loss and hinge of every query with a cost; the coefficients of documents are left on the device."""
         there = self._cost_there(cost)
-        added = self._nothing if attained else self._added
-        if attained:
+        added = self._nothing if current else self._added
+        if current:
             self._launch(self._current_by, self._map_labels, there, added)
         elif self._cpu_oracle is None:
             self._launch(self._violated, self._kernel_labels, there, added)
         else:
             return self._found_here(self._cpu_oracle, cost, added)
-        found = self._found.copy_to_host()
-        return np.where(cost != 0.0, found, 0.0)
+        results = self._found.copy_to_host()
+        return np.where(cost != 0.0, results, 0.0)
 
     def _launch(self, recorded: Recorded, labels: Any, cost: Any, added: Any) -> None:
-        known = (self.X.on_device, self.X.scores, labels, self._given, cost, added)
-        recorded(*known, self.X.coef, *self._of_queries)
+        inputs = (self.X.on_device, self.X.scores, labels, self._given, cost, added)
+        recorded(*inputs, self.X.coef, *self._of_queries)
 
     def _found_here(self, cpu_oracle: StructuredHinge, cost: Array, added: Any) -> Array:
         """The same, with an oracle of the CPU."""
@@ -336,7 +336,7 @@ class CudaHinge(StructuredHinge):
         self.X.coef.copy_to_device(coef * np.repeat(cost, np.diff(self.indptr)))
         return np.where(cost != 0.0, np.stack([losses, losses - margins]), 0.0)
 
-    def attained(self, w: Array) -> Array:
+    def current_ranking(self, w: Array) -> Array:
         """The coefficient of every document in Ψ(an ideal ranking) − Ψ(the ranking that the weights make)."""
         self.X.score(self.coefficients(w))
         self._launch(self._current_by, self._map_labels, upload((self.cost != 0.0) * 1.0), self._nothing)
@@ -346,7 +346,7 @@ class CudaHinge(StructuredHinge):
         """Add a coefficient of every document to those of every ranking, also of the ideal one."""
         self._added = upload(coef)
 
-    def turn_back(self) -> None:
+    def reset(self) -> None:
         """Compare with an ideal ranking again."""
         self.labels, self._added = self._own_labels, self._nothing
         if self.oracle.feature_map == "mrr":
@@ -357,7 +357,7 @@ class CudaHinge(StructuredHinge):
         self.X.score(self.coefficients(w))
         labels, changes = cuda.device_array_like(self._own_labels), upload(np.zeros(1, np.int64))
         n_queries = len(self.indptr) - 1
-        mark_others[blocks(-(-n_queries // _GRID)), _GRID](
+        mark_others[blocks_of(-(-n_queries // _GRID)), _GRID](
             self.X.on_device, self.X.scores, self._own_labels, self.labels, self._cost_there(self.cost), labels, changes
         )
         self.labels = self._kernel_labels = self._map_labels = labels

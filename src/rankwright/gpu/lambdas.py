@@ -16,17 +16,16 @@ from rankwright.boosting.lambdas import LambdaSetup
 from rankwright.boosting.mc_rank import Grades
 from rankwright.data.order import as_bounds, sizes_to_indptr
 from rankwright.data.threads import Team
-from rankwright.gpu import device as device
+from rankwright.gpu import device
 from rankwright.gpu.device import Recorded
 from rankwright.measures import Measure
 from rankwright.measures.forms import STATE
 
-# Lambda gradients of queries on the device, a block for each query; as rankwright.objectives.lambdas has them.
+# Lambda gradients of queries on the device, a block for each query; as rankwright.boosting.lambdas has them.
 #
 # Each thread owns documents: it adds up the pairs of each with those above and those below, in the order of ranks.
-# Every
-# pair is computed twice, once for each of its documents, so sums have a fixed order and the same bits in every run.
-# Documents of a tie are given ranks, and share their gradients, as on the CPU.
+# Every pair is computed twice, once for each of its documents, so sums have a fixed order and the same bits in every
+# run. Documents of a tie are given ranks, and share their gradients, as on the CPU.
 
 
 _QUERY_THREADS = 256  # of a block, at most
@@ -535,13 +534,12 @@ class CpuLambdas:
 
     def evaluate(self, scores: Any) -> tuple[Any, ...]:
         """The gradient of every document, and its second derivative, at the given scores; the next call overwrites."""
-        found = self._lambdas.evaluate(scores.copy_to_host())
+        computed = self._lambdas.evaluate(scores.copy_to_host())
         places = self._gradients or (None, None)
-        self._gradients = tuple(device.upload(own, place) for own, place in zip(found, places, strict=True))
+        self._gradients = tuple(device.upload(own, place) for own, place in zip(computed, places, strict=True))
         return self._gradients
 
     def close(self) -> None:
-        """Shut down the threads."""
         self._lambdas.close()
 
 
@@ -558,7 +556,6 @@ class DownloadedLambdas:
         return gradients.copy_to_host(), hessians.copy_to_host()
 
     def close(self) -> None:
-        """Forget the scores."""
         self._lambdas.close()
 
 
@@ -567,7 +564,7 @@ def _groups(sizes: Array, rows: int) -> list[_Group]:
     order = np.argsort(-sizes, kind="stable").astype(np.int32)
     order = order[sizes[order] > 0]
     few, many = (32, 32) if device.is_simulated() else (_FEW, _MANY)
-    found = []
+    groups = []
     for is_short in (False, True):
         some, threads = order[(sizes[order] <= SHORT) == is_short], few if is_short else many
         if not len(some):
@@ -576,19 +573,19 @@ def _groups(sizes: Array, rows: int) -> list[_Group]:
         each = 8 * longest * (OF_DOCUMENT + PLACES + rows) + 8 * STATE * (longest + 1)
         most = _BLOCKS * device.multiprocessors() * few // threads
         blocks = max(1, min(len(some), most, min(_ROOM, device.free_bytes() // 2) // each))
-        own = 1 if is_short else blocks
+        copies = 1 if is_short else blocks
         changes = (blocks, longest) if rows else (1, 1)
         space = (
-            cuda.device_array((own, PLACES, longest), np.int32),
-            cuda.device_array((own, OF_DOCUMENT, longest), np.float64),
+            cuda.device_array((copies, PLACES, longest), np.int32),
+            cuda.device_array((copies, OF_DOCUMENT, longest), np.float64),
             cuda.device_array((changes[0], STATE, changes[1] + 1), np.float64),
             cuda.device_array((*changes, max(rows, 1)), np.float64),
         )
-        found.append(_Group(is_short, device.upload(some), blocks, threads, space))
-    return found
+        groups.append(_Group(is_short, device.upload(some), blocks, threads, space))
+    return groups
 
 
-# Class probabilities for McRank on the device: the gradients of `rankwright.objectives.classes`.
+# Class probabilities for McRank on the device: the gradients of `rankwright.boosting.mc_rank`.
 
 
 _FARTHEST_SUM = 500.0
@@ -621,10 +618,10 @@ class DeviceGrades:
         assert scores is self.scores
         if not self._ordinal:
             _add_up[_GRID, _THREADS](self._scores, self._highest, self._totals)
-        for row, found in enumerate(self._found):
-            known = (self._codes, self._weights, self._highest, self._totals)
+        for row, row_arrays in enumerate(self._found):
+            inputs = (self._codes, self._weights, self._highest, self._totals)
             how = (row + 1 if self._ordinal else row, self._ordinal, self._factor)
-            _differ[_GRID, _THREADS](self.scores[row], *known, *how, *found)
+            _differ[_GRID, _THREADS](self.scores[row], *inputs, *how, *row_arrays)
         gradients, weights = zip(*self._found, strict=True)
         return gradients, weights
 
@@ -633,12 +630,12 @@ class DeviceGrades:
 def _add_up(scores: Any, highest: Any, totals: Any) -> None:
     """The highest score of every document, and the sum of e^(score less it)."""
     for i in range(cuda.grid(1), scores.shape[1], cuda.gridsize(1)):
-        most, total = scores[0, i], 0.0
+        highest_score, total = scores[0, i], 0.0
         for row in range(1, scores.shape[0]):
-            most = max(most, scores[row, i])
+            highest_score = max(highest_score, scores[row, i])
         for row in range(scores.shape[0]):
-            total += math.exp(scores[row, i] - most)
-        highest[i], totals[i] = most, total
+            total += math.exp(scores[row, i] - highest_score)
+        highest[i], totals[i] = highest_score, total
 
 
 @cuda.jit(cache=True)

@@ -3,7 +3,7 @@
 Formulas and ties are those of the CPU's oracles. Sweeps over sorted documents become running sums and binary searches.
 Every oracle sets the coefficient of each document and returns the loss. All take the same arguments: ``query``, its
 number, its documents and the first of them; ``ranked``, keys and places in score order; ``setup``, labels and
-parameters; ``coef``; and ``room`` as `rankwright.gpu.query.each_query` has it.
+parameters; ``coef``; and ``room`` as `rankwright.gpu.blockwise.each_query` has it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SHORT = 8 if is_simulated() else 4096  # up to this many documents a word holds
 def pairs(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
     """Pairs of different grades, weighted by a table; documents are counted by grade, some counts in a word."""
     (_, n, start), (keys, places), (labels, parameters) = query, ranked, setup
-    counts, part = whole(room[0]), room[4]
+    counts, partial = whole(room[0]), room[4]
     t, threads = cuda.threadIdx.x, cuda.blockDim.x
     n_grades = int(parameters[0])
     fields, bits = (5, 12) if n < _SHORT else (2, 31)
@@ -52,7 +52,7 @@ def pairs(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
             field = int(labels[start + places[k]]) - low
             counts[k] = 1 << (bits * field) if 0 <= field < fields else 0
         cuda.syncthreads()
-        running(counts, n, whole(part))
+        running(counts, n, whole(partial))
         for k in range(t, n, threads):
             at = start + places[k]
             grade = int(labels[at])
@@ -70,19 +70,19 @@ def pairs(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
                     coefficient -= parameters[1 + other * n_grades + grade] * ((ahead >> (bits * field)) & mask)
             coef[at] += coefficient
         cuda.syncthreads()
-    return add_up(total, part)
+    return add_up(total, partial)
 
 
 @cuda.jit(device=True)
 def clicks(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
     """Every clicked document with all others of its page; labels are the weights of clicks."""
     (_, n, start), (keys, places), (labels, _) = query, ranked, setup
-    sums, part = room[0], room[4]
+    sums, partial = room[0], room[4]
     t, threads = cuda.threadIdx.x, cuda.blockDim.x
     for k in range(t, n, threads):
         sums[k] = labels[start + places[k]]
     cuda.syncthreads()
-    running(sums, n, part)
+    running(sums, n, partial)
     total = 0.0
     for k in range(t, n, threads):
         at = start + places[k]
@@ -91,7 +91,7 @@ def clicks(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
         ahead = sums[n - 1] - (sums[far - 1] if far > 0 else 0.0)
         total += won
         coef[at] = won - (ahead - labels[at])
-    return add_up(total, part)
+    return add_up(total, partial)
 
 
 @cuda.jit(device=True)
@@ -114,13 +114,13 @@ def turn_round(others: Any, from_first: int, from_last: int, to_first: int, to_l
 def auc(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
     """Bad b goes above good g iff s_g − s_b < ½."""
     (_, n, start), (keys, places), (labels, _) = query, ranked, setup
-    ordered, is_good, others, counts, part = room[0], whole(room[1]), whole(room[2]), whole(room[3]), room[4]
-    n_good = goods_first(n, start, labels, keys, places, ordered, is_good, others, counts, part)
+    ordered, is_good, others, counts, partial = room[0], whole(room[1]), whole(room[2]), whole(room[3]), room[4]
+    n_good = goods_first(n, start, labels, keys, places, ordered, is_good, others, counts, partial)
     n_above = 0
     for j in range(n_good + cuda.threadIdx.x, n, cuda.blockDim.x):
         others[j] = above(ordered, 0, n_good, ordered[j] + 0.5, True)
         n_above += others[j]
-    n_above = add_up(n_above, whole(part))
+    n_above = add_up(n_above, whole(partial))
     turn_round(others, n_good, n, 0, n_good)
     set_coefficients(n, n_good, start, is_good, others, coef)
     return 1.0 - n_above / (n_good * (n - n_good))
@@ -132,8 +132,8 @@ def best_place(
 ) -> int:
     """How many goods, from low to high, are best above the j-th bad; ties go to the largest number."""
     score = ordered[n_good + j - 1]
-    most = 1.0 / (4 * j - 3) if kind == 0 else table[low + j - 1] - table[low + j]  # gain from passing one good
-    farthest = score + most * scale / unit
+    gain = 1.0 / (4 * j - 3) if kind == 0 else table[low + j - 1] - table[low + j]  # gain from passing one good
+    farthest = score + gain * scale / unit
     best, best_i = -float("inf"), high
     for i in range(high, low - 1, -1):
         won = table[i + j - 1]
@@ -190,23 +190,23 @@ def place_bads(
 def by_places(kind: int, query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
     """Average precision (kind 0, with harmonic numbers) or nDCG without a cutoff (1, with discounts)."""
     (_, n, start), (keys, places), (labels, table) = query, ranked, setup
-    ordered, is_good, others, spare, part = room[0], whole(room[1]), whole(room[2]), room[3], room[4]
+    ordered, is_good, others, spare, partial = room[0], whole(room[1]), whole(room[2]), room[3], room[4]
     t, threads = cuda.threadIdx.x, cuda.blockDim.x
-    n_good = goods_first(n, start, labels, keys, places, ordered, is_good, others, whole(spare), part)
+    n_good = goods_first(n, start, labels, keys, places, ordered, is_good, others, whole(spare), partial)
     ideal = 0.0
     if kind == 1:
         for i in range(t, n_good, threads):
             ideal += table[i]
-        ideal = add_up(ideal, part)
+        ideal = add_up(ideal, partial)
     else:
         ideal = float(n_good)
-    place_bads(kind, table, ordered, n_good, n, 1.0 / ideal, others, spare, part)
+    place_bads(kind, table, ordered, n_good, n, 1.0 / ideal, others, spare, partial)
     turn_round(others, n_good, n, 0, n_good)
     set_coefficients(n, n_good, start, is_good, others, coef)
     gained = 0.0
     for i in range(t, n_good, threads):
         gained += (i + 1) / (i + 1 + others[i]) if kind == 0 else table[i + others[i]]
-    return 1.0 - add_up(gained, part) / ideal
+    return 1.0 - add_up(gained, partial) / ideal
 
 
 @cuda.jit(device=True)
@@ -231,28 +231,28 @@ def rank_loss(rank: int, cutoff: float) -> float:
 def first_good(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
     """Reciprocal rank on its own map: the lowest good, below the r best bads; labels below 0 do not count."""
     (_, n, start), (keys, places), (labels, parameters) = query, ranked, setup
-    cutoff, sums, counts, part = parameters[0], room[0], whole(room[1]), room[4]
+    cutoff, sums, counts, partial = parameters[0], room[0], whole(room[1]), room[4]
     t, threads = cuda.threadIdx.x, cuda.blockDim.x
     last = -1
     for k in range(t, n, threads):
         if labels[start + places[k]] > 0.0:
             last = k
-    last = best_of(float(last), last, part)
+    last = best_of(float(last), last, partial)
     lowest = keys[last]
     for k in range(t, n, threads):
         is_bad = labels[start + places[k]] == 0.0
         sums[k] = keys[k] - lowest if is_bad else 0.0
         counts[k] = 1 if is_bad else 0
     cuda.syncthreads()
-    running(sums, n, part)
-    running(counts, n, whole(part))
+    running(sums, n, partial)
+    running(counts, n, whole(partial))
     best, at = 0.0, -1
     for k in range(t, n, threads):
         if labels[start + places[k]] == 0.0:
             value = rank_loss(counts[k], cutoff) + sums[k]
             if value > best:
                 best, at = value, k
-    at = best_of(best, at, part)
+    at = best_of(best, at, partial)
     rank = counts[at] if at >= 0 else 0
     for k in range(t, n, threads):
         coefficient = 0.0
@@ -266,10 +266,10 @@ def first_good(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> flo
 def first_good_of_pairs(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
     """Reciprocal rank on the map of pairs: the goods above the r best bads go below them."""
     (_, n, start), (keys, places), (labels, parameters) = query, ranked, setup
-    cutoff, part = parameters[0], room[4]
+    cutoff, partial = parameters[0], room[4]
     ordered, is_good, others, spare = room[0], whole(room[1]), whole(room[2]), room[3]
     t, threads = cuda.threadIdx.x, cuda.blockDim.x
-    n_good = goods_first(n, start, labels, keys, places, ordered, is_good, others, whole(spare), part)
+    n_good = goods_first(n, start, labels, keys, places, ordered, is_good, others, whole(spare), partial)
     n_bad = n - n_good
     unit = 2.0 / (n_good * n_bad)
     goods, gains = spare[: n_good + 1], keys  # the keys are no longer needed
@@ -278,18 +278,18 @@ def first_good_of_pairs(query: Any, ranked: Any, setup: Any, coef: Any, room: An
     if t == 0:
         goods[0] = 0.0
     cuda.syncthreads()
-    running(goods, n_good + 1, part)
+    running(goods, n_good + 1, partial)
     for j in range(t, n_bad, threads):
         pushed = up_to(others, 0, n_good, j)
         gains[j] = unit * (pushed * ordered[n_good + j] - goods[pushed])
     cuda.syncthreads()
-    running(gains, n_bad, part)
+    running(gains, n_bad, partial)
     best, at = 0.0, -1
     for j in range(t, n_bad, threads):
         value = rank_loss(j + 1, cutoff) + gains[j]
         if value > best:
             best, at = value, j
-    rank = best_of(best, at, part) + 1
+    rank = best_of(best, at, partial) + 1
     for i in range(t, n_good, threads):
         others[i] = max(rank, others[i])
     cuda.syncthreads()
@@ -370,9 +370,9 @@ def last_column(
 def ndcg_at(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
     """Clipped nDCG; ``parameters``: the cutoff k, then the discounts of the first k ranks."""
     (_, n, start), (keys, places), (labels, parameters) = query, ranked, setup
-    ordered, is_good, others, sums, part, rest = room[0], whole(room[1]), whole(room[2]), room[3], room[4], room[5]
+    ordered, is_good, others, sums, partial, rest = room[0], whole(room[1]), whole(room[2]), room[3], room[4], room[5]
     t, threads = cuda.threadIdx.x, cuda.blockDim.x
-    n_good = goods_first(n, start, labels, keys, places, ordered, is_good, others, whole(sums), part)
+    n_good = goods_first(n, start, labels, keys, places, ordered, is_good, others, whole(sums), partial)
     n_bad, cutoff = n - n_good, int(parameters[0])
     rows, columns = min(n_good, cutoff), min(n_bad, cutoff)
     best, table = rest[: columns + 1], rest[columns + 1 : columns + 1 + rows * (columns + 1)]
@@ -382,22 +382,22 @@ def ndcg_at(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
     if t == 0:
         sums[0] = 0.0
     cuda.syncthreads()
-    running(sums, n_bad + 1, part)
+    running(sums, n_bad + 1, partial)
     unit, ideal = 2.0 / (n_good * n_bad), 0.0
     for r in range(rows):
         ideal += parameters[1 + r]
     fixed = 0.0  # gain of the goods below the programme at the places given by their scores
     for g in range(rows + t, n_good, threads):
         fixed += sums[others[g]] - others[g] * ordered[g]
-    fixed = add_up(fixed, part)
+    fixed = add_up(fixed, partial)
     worth(rows, columns, cutoff, parameters, ideal, unit, ordered, others, sums, table)
     fill(rows, columns, table, best, choice)
     gained, bads = 0.0, 0
     if t == 0:
         bads = last_column(rows, columns, n_good, fixed, unit, ordered, others, sums, best)
-        whole(part)[0] = bads
+        whole(partial)[0] = bads
     cuda.syncthreads()
-    bads = whole(part)[0]
+    bads = whole(partial)[0]
     for g in range(rows + t, n_good, threads):
         others[g] = max(bads, others[g])
     if t == 0:
@@ -406,7 +406,7 @@ def ndcg_at(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
             others[g] = bads if bads < cutoff else max(bads, others[g])
             gained += parameters[1 + g + others[g]] if g + others[g] < cutoff else 0.0
     cuda.syncthreads()
-    gained = add_up(gained, part)
+    gained = add_up(gained, partial)
     turn_round(others, 0, n_good, n_good, n)
     set_coefficients(n, n_good, start, is_good, others, coef)
     return 1.0 - gained / ideal
@@ -419,8 +419,8 @@ def ndcg_at(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
 def current_pairs(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
     """The map of pairs: every good document with the bads above it."""
     (_, n, start), (keys, places), (labels, _) = query, ranked, setup
-    ordered, is_good, others, counts, part = room[0], whole(room[1]), whole(room[2]), whole(room[3]), room[4]
-    n_good = goods_first(n, start, labels, keys, places, ordered, is_good, others, counts, part)
+    ordered, is_good, others, counts, partial = room[0], whole(room[1]), whole(room[2]), whole(room[3]), room[4]
+    n_good = goods_first(n, start, labels, keys, places, ordered, is_good, others, counts, partial)
     set_coefficients(n, n_good, start, is_good, others, coef)
     return 0.0
 
@@ -428,19 +428,19 @@ def current_pairs(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> 
 @cuda.jit(device=True)
 def current_first(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
     """The map of reciprocal rank: the topmost good with the bads above it."""
-    (_, n, start), places, labels, part = query, ranked[1], setup[0], room[4]
+    (_, n, start), places, labels, partial = query, ranked[1], setup[0], room[4]
     t, threads = cuda.threadIdx.x, cuda.blockDim.x
     top = -1
     for k in range(t, n, threads):
         if labels[start + places[k]] > 0.0 and top < 0:
             top = k
-    top = best_of(-float(top), top, part)
+    top = best_of(-float(top), top, partial)
     bads = 0.0
     for k in range(t, n, threads):
         coefficient = -1.0 if k < top and labels[start + places[k]] == 0.0 else 0.0
         bads -= coefficient
         coef[start + places[k]] = coefficient
-    bads = add_up(bads, part)
+    bads = add_up(bads, partial)
     if t == 0:
         coef[start + places[top]] = bads
     return 0.0
@@ -462,7 +462,7 @@ def sorted_positions(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) 
     """Where positions weigh as they are discounted: sorted by score less gain; labels are mean weights, then gains."""
     (_, n, start), (keys, places), (packed, parameters) = query, ranked, setup
     means, gains, decay = (packed[: packed.size // 2], packed[packed.size // 2 :], parameters[2:])
-    part, other, near = room[4], room[5], room[6]
+    partial, other, near = room[4], room[5], room[6]
     t, threads, size = cuda.threadIdx.x, cuda.blockDim.x, padded(n)
     for k in range(t, size, threads):
         other[k] = keys[k] - keys[0] - gains[start + places[k]] if k < n else -float("inf")
@@ -476,7 +476,7 @@ def sorted_positions(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) 
         at = start + places[k]
         coef[at] = means[at] - decay[k]
         gained += gains[at] * decay[k]
-    return 1.0 - add_up(gained, part)
+    return 1.0 - add_up(gained, partial)
 
 
 # nDCG on the map of positions, on the device: a dynamic programme over the number of documents taken of each grade.
@@ -518,7 +518,7 @@ def packed_grades(
 @cuda.jit(device=True)
 def by_grade(
     n: int, kinds: Any, start: int, keys: Any, places: Any, grades: Any, ordered: Any, spots: Any, counts: Any,
-    part: Any,
+    partial: Any,
 ) -> None:  # fmt: skip
     """Scores less the highest one, and ranks: those of a grade after those of the grade before, each in score order."""
     t, threads = cuda.threadIdx.x, cuda.blockDim.x
@@ -527,7 +527,7 @@ def by_grade(
         for i in range(t, n, threads):
             counts[i] = 1 if int64(kinds[start + places[i]]) == grade else 0
         cuda.syncthreads()
-        running(counts, n, whole(part))
+        running(counts, n, whole(partial))
         for i in range(t, n, threads):
             if int64(kinds[start + places[i]]) == grade:
                 ordered[before + counts[i] - 1] = keys[i] - keys[0]
@@ -634,7 +634,7 @@ def set_positions(
 def best_table(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
     """The most violated ranking of a query; labels as `packed_grades` makes them."""
     (q, n, start), (keys, places), (packed, parameters) = query, ranked, setup
-    ordered, below, path, spots, part, spare = room[0], room[1], whole(room[2]), whole(room[3]), room[4], room[5]
+    ordered, below, path, spots, partial, spare = room[0], room[1], whole(room[2]), whole(room[3]), room[4], room[5]
     t, threads = cuda.threadIdx.x, cuda.blockDim.x
     n_docs, n_queries = coef.size, int64(packed[packed.size - 1])
     kinds, heads = packed[n_docs : 2 * n_docs], packed[2 * n_docs : 2 * n_docs + n_queries + 1]
@@ -649,11 +649,11 @@ def best_table(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> flo
     for grade in range(grades):
         cells *= min(int64(sizes[grade]), ranks) + 1
     words, values = whole(spare[:cells]), spare[cells : 2 * cells]
-    by_grade(n, kinds, start, keys, places, grades, ordered, spots, path, part)
+    by_grade(n, kinds, start, keys, places, grades, ordered, spots, path, partial)
     for i in range(t, n, threads):
         below[i] = decay[i] * (keys[i] - keys[0])
     cuda.syncthreads()
-    running(below, n, part)
+    running(below, n, partial)
     marked(cells, grades, sizes, ranks, words)
     if t == 0:
         values[0] = 0.0
@@ -674,13 +674,13 @@ def best_table(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> flo
                 value += rest(words[cell], n, ranks, kinds, start, keys, places, decay, below)
             if state < 0 or value > best:
                 best, state = value, cell
-    state = best_of(best, state, part)
+    state = best_of(best, state, partial)
     if t == 0:
-        part[0] = traced(
+        partial[0] = traced(
             ranks, grades, state, sizes, gains, ordered, spots, decay, discount, words, values, path
         )  # fmt: skip
     cuda.syncthreads()
-    loss = part[0]
+    loss = partial[0]
     set_positions(n, ranks, packed, start, places, decay, path, coef)
     cuda.syncthreads()
     return loss

@@ -33,16 +33,16 @@ def score_rows(X: Any, rows: Any, weights: Any, scores: Any) -> None:
     the same products the compiler issues all reads before it adds; with one it waits for each read in turn, which takes
     1.5 times as long (3.8 million × 136: 0.55 ms against 0.85; a warp per row 0.77).
     """
-    parts = cuda.shared.array(_PARTS, float64)
+    partial = cuda.shared.array(_PARTS, float64)
     values, columns = cuda.local.array(_DEEP, float64), cuda.local.array(_DEEP, uint32)
     t, n, d = cuda.threadIdx.x, rows.size, X.shape[1]
     line, side, first = t // _SIDE, t % _SIDE, cuda.blockIdx.x * _ROWS
     if first >= n:
         return
     n_rows = min(_ROWS, n - first)
-    for left in range(0, d, _DEEP * _SIDE):
+    for first_column in range(0, d, _DEEP * _SIDE):
         for k in range(_DEEP):
-            at = left + k * _SIDE + side
+            at = first_column + k * _SIDE + side
             columns[k] = min(at, d - 1)
             values[k] = weights[columns[k]] if at < d else 0.0
         next_row = rows[min(first + line, n - 1)]
@@ -56,12 +56,12 @@ def score_rows(X: Any, rows: Any, weights: Any, scores: Any) -> None:
                 for k in range(_DEEP):
                     if values[k] != 0.0:
                         total += X[row, columns[k]] * values[k]
-            parts[i, side] = total if left == 0 else parts[i, side] + total
+            partial[i, side] = total if first_column == 0 else partial[i, side] + total
     cuda.syncthreads()
     for i in range(t, n_rows, SUMMING):
         total = 0.0
         for other in range(_SIDE):
-            total += parts[i, other]
+            total += partial[i, other]
         scores[first + i] = total
 
 
@@ -78,8 +78,8 @@ def add_segments(X: Any, rows: Any, coef: Any, bounds: Any, sums: Any) -> None:
     warp, lane = t // LANES, t % LANES
     if segment >= bounds.size - 1:
         return
-    for left in range(0, d, _ACROSS):
-        at = left + lane
+    for first_column in range(0, d, _ACROSS):
+        at = first_column + lane
         j, k, m = min(at, d - 1), min(at + LANES, d - 1), min(at + 2 * LANES, d - 1)
         n, p = min(at + 3 * LANES, d - 1), min(at + 4 * LANES, d - 1)
         a = b = c = e = f = 0.0
@@ -101,11 +101,11 @@ def add_segments(X: Any, rows: Any, coef: Any, bounds: Any, sums: Any) -> None:
         totals[warp, lane], totals[warp, LANES + lane], totals[warp, 2 * LANES + lane] = a, b, c
         totals[warp, 3 * LANES + lane], totals[warp, 4 * LANES + lane] = e, f
         cuda.syncthreads()
-        for column in range(t, min(_ACROSS, d - left), SUMMING):
+        for column in range(t, min(_ACROSS, d - first_column), SUMMING):
             total = 0.0
             for other in range(_WARPS):
                 total += totals[other, column]
-            sums[segment, left + column] = total
+            sums[segment, first_column + column] = total
         cuda.syncthreads()
 
 
@@ -143,7 +143,7 @@ def launch_planes(
     add_to_blocks[blocks(planes.shape[0]), SUMMING, stream](sums, of_block, inverse, planes)
 
 
-# The order of documents and queries by content, on the device: that of `rankwright.objectives.canonical`.
+# The order of documents and queries by content, on the device: that of `rankwright.maxmargin.order`.
 
 
 @cuda.jit(cache=True)
@@ -177,13 +177,13 @@ def order_queries(queries: Any, indptr: Any, keys: Any, order: Any, means: Any, 
     near = shared[: NEAR if scratch.size else 0]
     for at in range(cuda.blockIdx.x, queries.size, cuda.gridDim.x):
         q, start, n = queries[at], indptr[queries[at]], indptr[queries[at] + 1] - indptr[queries[at]]
-        sorted_keys, places, _, _, _, _, part, _ = slices(space, n)
+        sorted_keys, places, _, _, _, _, partial, _ = slices(space, n)
         arranged(n, start, keys, sorted_keys, places, near)
         total = 0.0
         for i in range(cuda.threadIdx.x, n, cuda.blockDim.x):
             order[start + i] = places[i]
             total += math.sin(sorted_keys[i]) / n  # as the CPU has it
-        total = add_up(total, part)
+        total = add_up(total, partial)
         if cuda.threadIdx.x == 0:
             means[q] = total
         cuda.syncthreads()

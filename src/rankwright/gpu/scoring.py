@@ -11,13 +11,13 @@ import numpy as np
 from numba import cuda, int32
 
 from rankwright._types import Array
+from rankwright.boosting.float32 import rounded_down
 from rankwright.boosting.forest import Forest
-from rankwright.boosting.predict import goes_left, rounded_down
+from rankwright.boosting.predict import goes_left
 from rankwright.boosting.tree_model import GradeModel, TreeModel, expected_grade
 from rankwright.data import sparse
 from rankwright.errors import InputError
-from rankwright.gpu import device as device
-from rankwright.gpu import products
+from rankwright.gpu import device, products
 from rankwright.gpu.device import blocks, is_simulated, upload
 from rankwright.gpu.products import count_up
 from rankwright.models.base import as_table
@@ -26,7 +26,7 @@ from rankwright.models.sum import SumModel
 
 # Scores of rows by a forest, on the device: a thread for each row walks through the trees, four at a time.
 #
-# Values are added tree by tree, as on the CPU: the same bits. Rows of float32 are brought to shared memory, turned, as
+# Values are added tree by tree, as on the CPU: the same bits. Rows of float32 go to shared memory, transposed, as
 # whole numbers in the same order, where they fit: then threads of a warp never wait for each other, whatever features
 # they need. A node is 64 bits: its threshold as such a number, the left child, whether missing values go left, and the
 # feature. A leaf leads to itself, so that all threads take as many steps as the tree is deep.
@@ -71,13 +71,13 @@ class DeviceForest:
         self._fits = self._dtype == np.float32 and self._held <= _HELD and len(inner) < _MOST_NODES - 1
         self._fits &= not (forest.subset >= 0).any()
         limits = rounded_down(forest.threshold, self._dtype)
-        known: tuple[Array, ...]
+        arrays: tuple[Array, ...]
         if self._fits:
-            known = (used, *_packed(forest, inner, np.searchsorted(used, forest.feature), limits))
+            arrays = (used, *_packed(forest, inner, np.searchsorted(used, forest.feature), limits))
         else:
             splits = (forest.feature, limits, forest.missing_left, forest.left, forest.subset, forest.sets)
-            known = (forest.roots, *splits, forest.value)
-        self._known = tuple(device.upload(part) for part in known)
+            arrays = (forest.roots, *splits, forest.value)
+        self._known = tuple(device.upload(part) for part in arrays)
         self._is_empty = forest.n_trees == 0
 
     def score(self, X: Array, start: float = 0.0) -> Array:
@@ -86,9 +86,9 @@ class DeviceForest:
         step = max(1, device.free_bytes() // _SHARE // max(1, X.shape[1] * X.itemsize))
         for first in range(0, len(X), step):
             rows = device.upload(np.ascontiguousarray(X[first : first + step], self._dtype))
-            found = device.upload(scores[first : first + step])
-            self.add(rows, found)
-            scores[first : first + step] = found.copy_to_host()
+            sums = device.upload(scores[first : first + step])
+            self.add(rows, sums)
+            scores[first : first + step] = sums.copy_to_host()
         return scores
 
     def add(self, rows: Any, scores: Any) -> None:
@@ -171,7 +171,7 @@ _THREADS = 4 if is_simulated() else 128
 
 
 @dataclass(frozen=True)
-class OnDevice:
+class DeviceModel:
     """A model that scores on the device; for partitioned data, on the device of each part's machine."""
 
     model: Any

@@ -1,7 +1,7 @@
 """A max-margin training set on the device: features, statistics, order, and a hinge for every loss.
 
 Features are uploaded once and stay with the data set that they belong to, as its statistics do; parts of it, such as
-folds, use the same copy. They leave the device with the data set.
+folds, use the same copy. They leave the device with the data set. Features too large for the device are streamed.
 """
 
 from __future__ import annotations
@@ -11,25 +11,177 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numba import cuda
+from numba import cuda, float64, int64
 
 from rankwright._types import Array
 from rankwright.data import sparse
-from rankwright.data.dataset import RankingData
+from rankwright.data.dataset import RankingData, source_of, stored
+from rankwright.data.kernels import BOTTOM, BOTTOM_SQUARES, DIGIT
 from rankwright.data.order import sizes_to_indptr
 from rankwright.data.places import Orders, Place
-from rankwright.data.statistics import Statistics
-from rankwright.data.subsets import source_of, stored
+from rankwright.data.statistics import Statistics, Sums
 from rankwright.gpu import products
-from rankwright.gpu import products as order
 from rankwright.gpu.device import blocks as blocks_of
-from rankwright.gpu.device import free_bytes, is_simulated, upload, upload_rows
+from rankwright.gpu.device import free_bytes, is_simulated, multiprocessors, upload, upload_rows
 from rankwright.gpu.hinge import Arranged, CudaHinge, launches, segments_of
 from rankwright.gpu.products import count_up
 from rankwright.gpu.scoring import score_there, weights_of
-from rankwright.gpu.statistics import statistics_on
 from rankwright.maxmargin.order import in_content_order, label_factors, mixture
 from rankwright.measures.forms import Oracle
+
+# Statistics of features: the exact sums of `rankwright.data.statistics`, bit for bit.
+#
+# A value is scaled by a power of two to |y| < 1 and cut into three integers of 40 bits, its square into four. Integers
+# are added without error, in any order. Where a value has bits below these, the CPU computes the statistics.
+
+
+_BITS = 40
+_UNIT = 2.0**_BITS
+_SUMS = 7
+_COLUMNS = 4 if is_simulated() else 32  # columns at a time, one for a thread
+_LINES = 1 if is_simulated() else 8  # rows that a block reads at a time
+_SHAPE = (_LINES, _COLUMNS)
+_CHUNKS = 4  # of rows, for each multiprocessor
+_MASK = (1 << 20) - 1
+
+
+@cuda.jit(cache=True)
+def _ends(X: Any, rows: Any, low: Any, high: Any, missing: Any) -> None:
+    """Smallest and largest values, and missing ones, of a chunk of rows and some columns."""
+    lows = cuda.shared.array(_SHAPE, float64)
+    highs = cuda.shared.array(_SHAPE, float64)
+    absent = cuda.shared.array(_SHAPE, int64)
+    t, line = cuda.threadIdx.x, cuda.threadIdx.y
+    chunk, column = cuda.blockIdx.x, cuda.blockIdx.y * _COLUMNS + t
+    a, b, c = float("inf"), -float("inf"), 0
+    if column < X.shape[1]:
+        for i in range(chunk * _LINES + line, rows.size, cuda.gridDim.x * _LINES):
+            value = float64(X[rows[i], column])
+            if value != value:
+                c += 1
+            else:
+                a, b = min(a, value), max(b, value)
+    lows[line, t], highs[line, t], absent[line, t] = a, b, c
+    cuda.syncthreads()
+    if line == 0 and column < X.shape[1]:
+        for other in range(1, _LINES):
+            a, b, c = min(a, lows[other, t]), max(b, highs[other, t]), c + absent[other, t]
+        low[chunk, column], high[chunk, column], missing[chunk, column] = a, b, c
+
+
+@cuda.jit(cache=True)
+def _sum(X: Any, rows: Any, factors: Any, sums: Any, left: Any) -> None:
+    """Integer sums of a chunk of rows and some columns; sets ``left`` if a value has further bits."""
+    shared = cuda.shared.array(_SHAPE, int64)
+    t, line = cuda.threadIdx.x, cuda.threadIdx.y
+    chunk, column = cuda.blockIdx.x, cuda.blockIdx.y * _COLUMNS + t
+    a = b = c = d = e = f = g = 0
+    further = False
+    if column < X.shape[1]:
+        factor = factors[column]
+        for i in range(chunk * _LINES + line, rows.size, cuda.gridDim.x * _LINES):
+            y = X[rows[i], column] * factor
+            if not (-1.0 < y < 1.0):  # missing or infinite
+                continue
+            value = y * _UNIT
+            digit = int64(value)
+            a += digit
+            value = (value - digit) * _UNIT
+            digit = int64(value)
+            b += digit
+            value = (value - digit) * _UNIT
+            digit = int64(value)
+            c += digit
+            further |= value != digit
+            value = y * y * _UNIT
+            digit = int64(value)
+            d += digit
+            value = (value - digit) * _UNIT
+            digit = int64(value)
+            e += digit
+            value = (value - digit) * _UNIT
+            digit = int64(value)
+            f += digit
+            value = (value - digit) * _UNIT
+            digit = int64(value)
+            g += digit
+            further |= value != digit
+    if further:
+        left[0] = 1
+    for level in range(_SUMS):
+        total = a
+        if level == 1:
+            total = b
+        elif level == 2:
+            total = c
+        elif level == 3:
+            total = d
+        elif level == 4:
+            total = e
+        elif level == 5:
+            total = f
+        elif level == 6:
+            total = g
+        cuda.syncthreads()
+        shared[line, t] = total
+        cuda.syncthreads()
+        if line == 0 and column < X.shape[1]:
+            for other in range(1, _LINES):
+                total += shared[other, t]
+            sums[level, chunk, column] = total
+
+
+def statistics_on(X: Any, rows: Any, *, summed: bool) -> Statistics | None:
+    """The statistics of one pass over the rows, as `Statistics.of` gives them; None where sums need the CPU.
+
+    `X`: features; sums are for float32 alone, whose squares float64 holds. `rows`: the rows that count. `summed`:
+    whether means and deviations are wanted.
+    """
+    d, chunks = int(X.shape[1]), _CHUNKS * multiprocessors()
+    grid, block = (chunks, -(-d // _COLUMNS)), (_COLUMNS, _LINES)
+    ends = [cuda.device_array((chunks, d), kind) for kind in (np.float64, np.float64, np.int64)]
+    _ends[grid, block](X, rows, *ends)
+    low, high, missing = (end.copy_to_host() for end in ends)
+    low, high, missing = low.min(axis=0) + 0.0, high.max(axis=0) + 0.0, missing.sum(axis=0)
+    if not summed:
+        return Statistics(len(rows), low, high, missing, None, None)
+    if X.dtype != np.float32:
+        return None
+    largest = np.where(np.isfinite(low) & np.isfinite(high), np.maximum(np.abs(low), np.abs(high)), 1.0)
+    powers = np.frexp(largest)[1].astype(np.int64)
+    remainder, sums = cuda.to_device(np.zeros(1, np.int64)), cuda.device_array((_SUMS, chunks, d), np.int64)
+    _sum[grid, block](X, rows, cuda.to_device(np.ldexp(1.0, -powers)), sums, remainder)
+    if remainder.copy_to_host()[0]:
+        return None
+    digits = sums.copy_to_host()
+    integers = ((digits >> 20).sum(axis=1).astype(object) << 20) + (digits & _MASK).sum(axis=1)
+    totals = [_joined(integers[:3, j], int(powers[j]) - 3 * _BITS) for j in range(d)]
+    squares = [_joined(integers[3:, j], 2 * int(powers[j]) - 4 * _BITS) for j in range(d)]
+    return Statistics(len(rows), low, high, missing, _sums(totals, BOTTOM), _sums(squares, BOTTOM_SQUARES))
+
+
+def _joined(levels: Array, power: int) -> tuple[int, int]:
+    """An integer and its power of two, from digits of 40 bits."""
+    total = 0
+    for level in levels:
+        total = (total << _BITS) + int(level)
+    return total, power
+
+
+def _sums(totals: list[tuple[int, int]], bottom: int) -> Sums:
+    """Sums in digits, as the CPU keeps them."""
+    lowest = min(power for total, power in totals)
+    power = bottom + (lowest - bottom) // DIGIT * DIGIT
+    integers = [total << (exponent - power) for total, exponent in totals]
+    n_digits = 3 + max(abs(total).bit_length() for total in integers) // DIGIT
+    digits = np.zeros((n_digits, len(integers)), np.int64)
+    for j, total in enumerate(integers):
+        for d in range(n_digits - 1):
+            digits[d, j] = total & ((1 << DIGIT) - 1)
+            total >>= DIGIT
+        digits[n_digits - 1, j] = total
+    return Sums.trimmed(digits, power)
+
 
 # Training data too large for the device: every pass uploads the rows piece by piece, in order.
 #
@@ -163,13 +315,13 @@ def _dense_there(X: Any) -> Any:
     """Features on the device; sparse ones are filled up a part at a time."""
     if not sparse.issparse(X):
         return upload(X)
-    found, step = cuda.device_array(X.shape, X.dtype), max(1, _PART // max(1, X.shape[1] * X.dtype.itemsize))
+    dense, step = cuda.device_array(X.shape, X.dtype), max(1, _PART // max(1, X.shape[1] * X.dtype.itemsize))
     for first in range(0, X.shape[0], step):
-        upload(X[first : first + step].toarray(), found[first : first + step])
-    return found
+        upload(X[first : first + step].toarray(), dense[first : first + step])
+    return dense
 
 
-class OnDevice(Place):
+class DevicePlace(Place):
     """Features on the device: it reads, scores and ranks them."""
 
     def __init__(self, data: RankingData) -> None:
@@ -211,7 +363,7 @@ def _rows(data: RankingData) -> tuple[Any, Any, Any]:
     """On the device: the row of every document, the row at which each query starts, query boundaries."""
     starts, indptr = (upload(np.ascontiguousarray(part, np.int64)) for part in (stored(data)[1], data.indptr))
     rows = cuda.device_array(data.n_docs, np.int64)
-    order.list_rows[blocks_of(data.n_queries), _THREADS](starts, indptr, rows)
+    products.list_rows[blocks_of(data.n_queries), _THREADS](starts, indptr, rows)
     return rows, starts, indptr
 
 
@@ -255,14 +407,14 @@ def _arranged(
     queries = np.lexsort((weights, means))
     moved = sizes_to_indptr(data.sizes[queries])
     docs = cuda.device_array(data.n_docs, np.int64)
-    order.gather_docs[blocks_of(data.n_queries), _THREADS](
+    products.gather_docs[blocks_of(data.n_queries), _THREADS](
         places, indptr, starts, upload(queries), upload(moved), docs, rows
     )
     ordered = []
     for of_loss in there:
-        own = cuda.device_array(data.n_docs, np.float64)
-        order.gather_labels[_GRID, _THREADS](of_loss, docs, own)
-        ordered.append(own)
+        gathered = cuda.device_array(data.n_docs, np.float64)
+        products.gather_labels[_GRID, _THREADS](of_loss, docs, gathered)
+        ordered.append(gathered)
     return Arranged(X, rows, moved), ordered, [cost[queries] for cost in costs]
 
 
@@ -277,20 +429,20 @@ def _streamed(
     threads: int,
 ) -> tuple[Streamed, list[Any], list[Array]]:
     """The same, found on the CPU; as many features stay on the device as have room."""
-    found, labels, costs = in_content_order(data, labels, costs, weights, low, high, threads)
+    ordered, labels, costs = in_content_order(data, labels, costs, weights, low, high, threads)
     X = stored(data)[0]
     room = int(_SHARE * free_bytes()) - _PER_DOCUMENT * data.n_docs
     X = X if sparse.issparse(X) else np.asarray(X)
-    arranged = Streamed(X, found.rows, found.indptr, blocks=blocks, room=room)
-    return arranged, [upload(own.astype(np.float64)) for own in labels], list(costs)
+    arranged = Streamed(X, ordered.rows, ordered.indptr, blocks=blocks, room=room)
+    return arranged, [upload(of_loss.astype(np.float64)) for of_loss in labels], list(costs)
 
 
 def _sort_queries(data: RankingData, indptr: Any, keys: Any, places: Any) -> Any:
     """Fill the places of every query's documents by falling keys; the mean sine of the keys, on the device."""
     means = cuda.device_array(data.n_queries, np.float64)
-    for one in launches(data.sizes, lambda n: 0):
-        order.order_queries[one.grid, one.threads, 0, one.shared](
-            one.queries, indptr, keys, places, means, one.scratch, one.room
+    for launch in launches(data.sizes, lambda n: 0):
+        products.order_queries[launch.grid, launch.threads, 0, launch.shared](
+            launch.queries, indptr, keys, places, means, launch.scratch, launch.room
         )
     return means
 
@@ -310,5 +462,5 @@ def _ordered(
     score_there(X, rows, mixture(low, high), keys)
     for of_loss, factor in zip(there, label_factors(labels), strict=True):
         if factor:
-            order.add_labels[_GRID, _THREADS](of_loss, factor, keys)
+            products.add_labels[_GRID, _THREADS](of_loss, factor, keys)
     return places, _sort_queries(data, indptr, keys, places).copy_to_host()

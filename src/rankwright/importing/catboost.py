@@ -63,7 +63,7 @@ def _columns(info: Facts) -> tuple[dict[int, int], dict[int, bool], dict[int, st
     columns, missing_left, names = {}, {}, {}
     for feature in info.list("float_features"):
         facts = Facts.of(info.file, feature, "float_features")
-        number, column = facts.whole("feature_index"), facts.whole("flat_feature_index")
+        number, column = facts.integer("feature_index"), facts.integer("flat_feature_index")
         treatment = str(facts.values.get("nan_value_treatment", "AsIs"))
         if treatment not in _TREATMENTS:
             raise facts.error(f"nan_value_treatment is {shown(treatment)}; expected {', '.join(_TREATMENTS)}")
@@ -92,11 +92,10 @@ def _loss(head: Facts) -> str:
 
 
 def _split(facts: Facts, columns: Mapping[int, int], missing_left: Mapping[int, bool]) -> tuple[int, float, bool]:
-    """Column, threshold and side of missing values."""
     kind = facts.values.get("split_type", "FloatFeature")
     if kind != "FloatFeature":
         raise facts.error(f"has a split of the type {shown(kind)}; expected splits on numeric features only")
-    feature = facts.whole("float_feature_index")
+    feature = facts.integer("float_feature_index")
     if feature not in columns:
         raise facts.error(f"splits on feature {feature}, which features_info lacks")
     return columns[feature], from_at_most(single(facts.number("border"))), missing_left[feature]
@@ -126,8 +125,6 @@ def _oblivious(facts: Facts, columns: Mapping[int, int], missing_left: Mapping[i
 
 
 def _any_tree(root: Facts, columns: Mapping[int, int], missing_left: Mapping[int, bool]) -> Nodes:
-    """A tree of any shape, nodes inside nodes."""
-
     def add(nodes: Nodes, facts: Facts) -> tuple[int, tuple[Facts, Facts] | None]:
         if "split" not in facts.values:
             return nodes.leaf(facts.number("value"), number_of(facts.values.get("weight"))), None

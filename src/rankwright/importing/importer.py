@@ -40,8 +40,6 @@ _UBJSON_SIZES = b"iUIlL$#"
 
 @dataclass(frozen=True)
 class _Format:
-    """A kind of file and its reader."""
-
     kind: str
     title: str
     read: Callable[[ImportSettings], Imported]

@@ -17,7 +17,7 @@ from typing import Any
 from rankwright.boosting.tree_model import MOST_CATEGORIES
 from rankwright.errors import InputError, shown
 from rankwright.importing.nodes import MAX_NODES, ZERO, Nodes, expanded, tree_model
-from rankwright.importing.source import Facts, Imported, ImportSettings, ModelFile, number_of, numbers_of, whole_of
+from rankwright.importing.source import Facts, Imported, ImportSettings, ModelFile, integer_of, number_of, numbers_of
 
 _CATEGORICAL, _DEFAULT_LEFT = 1, 2  # bits of decision_type; the next two are the missing type
 _NONE, _ZERO, _NAN = 0, 1, 2
@@ -42,7 +42,6 @@ class _Trees:
     trees: list[Nodes] = field(default_factory=list)
 
     def add(self, nodes: Nodes, default_left: dict[int, bool], where: str, line: int | None = None) -> None:
-        """Add a tree."""
         try:
             nodes.order()
             room = MAX_NODES - sum(map(len, self.trees))
@@ -51,7 +50,6 @@ class _Trees:
             raise self.file.error(f"{where}: {error.message}", line) from None
 
     def imported(self, settings: ImportSettings) -> Imported:
-        """Return the model with its facts and notices."""
         names = None if self.names == tuple(f"Column_{at}" for at in range(self.n_features)) else self.names
         factor = 1.0 / max(1, len(self.trees)) if self.average else 1.0
         model = tree_model(
@@ -129,8 +127,8 @@ def read_text(file: ModelFile, settings: ImportSettings) -> Imported:
             raise file.error(f"{key} is missing in its first lines; expected a LightGBM model", head_line)
     words = {key: text for key, (text, _) in head.items()}
     line = head["num_class"][1]
-    classes, per_iteration = (whole_of(words.get(key, "1")) for key in ("num_class", "num_tree_per_iteration"))
-    last = whole_of(words["max_feature_idx"])
+    classes, per_iteration = (integer_of(words.get(key, "1")) for key in ("num_class", "num_tree_per_iteration"))
+    last = integer_of(words["max_feature_idx"])
     if classes is None or per_iteration is None or last is None:
         raise file.error("num_class or max_feature_idx is not a whole number; expected a LightGBM model", line)
     _check_head(file, classes, per_iteration, line)
@@ -255,7 +253,7 @@ def _text_sets(boundaries: list[int], words: list[int]) -> list[tuple[int, ...]]
 def read_json(file: ModelFile, settings: ImportSettings, value: Any) -> Imported:
     """Read the JSON of ``dump_model``."""
     head = Facts.of(file, value)
-    _check_head(file, head.whole("num_class", 1), head.whole("num_tree_per_iteration", 1))
+    _check_head(file, head.integer("num_class", 1), head.integer("num_tree_per_iteration", 1))
     names = head.texts("feature_names")
     infos = head.values.get("feature_infos")
     infos = infos if isinstance(infos, dict) else {}
@@ -266,7 +264,7 @@ def read_json(file: ModelFile, settings: ImportSettings, value: Any) -> Imported
     objective = str(head.values.get("objective", ""))
     average = head.values.get("average_output") is True
     columns = pandas if isinstance(pandas, list) else None
-    if head.whole("max_feature_idx") + 1 != len(names):
+    if head.integer("max_feature_idx") + 1 != len(names):
         raise head.error(f"has {len(names):,} feature names; expected one for each feature")
     trees = _Trees(file, len(names), names, objective, average, categorical, columns)
     for number, tree in enumerate(head.list("tree_info")):
@@ -295,11 +293,11 @@ def _add_json_tree(trees: _Trees, tree: Facts, where: str) -> None:
 
 def _json_split(trees: _Trees, nodes: Nodes, facts: Facts) -> tuple[int, bool | None]:
     """Add a split; where 0 goes if the split takes it for missing."""
-    feature, gain = facts.whole("split_feature"), number_of(facts.values.get("split_gain"))
+    feature, gain = facts.integer("split_feature"), number_of(facts.values.get("split_gain"))
     if feature >= trees.n_features:
         raise facts.error(f"splits on feature {feature}; expected one of {trees.n_features:,}, from 0")
     if facts.values.get("decision_type") == "==":
-        codes = [whole_of(word) for word in str(facts.values.get("threshold")).split("||")]
+        codes = [integer_of(word) for word in str(facts.values.get("threshold")).split("||")]
         if any(code is None for code in codes):
             raise facts.error(f"threshold is {shown(facts.values.get('threshold'))}; expected categories")
         return nodes.split(

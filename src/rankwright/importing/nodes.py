@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from rankwright._types import Array
 from rankwright.boosting.forest import SET_WORDS, Forest, Tree
 from rankwright.boosting.tree_model import MOST_FEATURES, TreeModel
 from rankwright.errors import InputError
@@ -204,7 +205,7 @@ def tree_model(
     number 0 on. `categories`: categories by number of the feature. `factors`: what the leaf values of each tree are
     multiplied by. `constant`: added to every score.
     """
-    start = numbered_from if settings.first_feature is None else settings.first_feature
+    start = settings.start(numbered_from)
     used = {feature for nodes in trees for feature in nodes.feature if feature >= 0}
     n = feature_count(file, settings, n_in_file, max(used, default=start - 1) + 1, min(used, default=start), start)
     built = []
@@ -228,6 +229,23 @@ def _listed(file: ModelFile, names: Sequence[str], n_features: int) -> tuple[str
     if len(names) != n_features:
         raise file.error(f"has names for {len(names):,} of {n_features:,} features; expected one for each")
     return tuple(names)
+
+
+def linear_model(
+    file: ModelFile,
+    settings: ImportSettings,
+    weights: Array,
+    *,
+    numbered_from: int,
+    constant: float,
+    names: Sequence[str] | None = None,
+) -> Any:
+    """Weights as a model, plus a constant; `weights` and `names` go by the file's numbers of features, from 0 on."""
+    start, used = settings.start(numbered_from), np.flatnonzero(weights)
+    first = int(used[0]) if len(used) else start
+    coef = np.zeros(feature_count(file, settings, len(weights), len(weights), first, start))
+    coef[: len(weights) - start] = weights[start:]
+    return with_constant(LinearModel(coef, None if names is None else tuple(names[start:])), constant, settings)
 
 
 def with_constant(model: LinearModel | NetModel, constant: float, settings: ImportSettings) -> Any:

@@ -19,7 +19,7 @@ from rankwright.boosting.float32 import from_at_most, single
 from rankwright.data.dataset import most_features
 from rankwright.errors import shown
 from rankwright.importing.nodes import Nodes, feature_count, tree_model, with_constant
-from rankwright.importing.source import Imported, ImportSettings, ModelFile, number_of, numbers_of, whole_of
+from rankwright.importing.source import Imported, ImportSettings, ModelFile, integer_of, number_of, numbers_of
 from rankwright.models.linear import LinearModel
 from rankwright.nets.model import NetModel
 
@@ -95,7 +95,7 @@ class _Reader:
             return
         name = self.open[-1] if self.open else ""
         if name == "feature":
-            self.splits[-1].feature = whole_of(text)
+            self.splits[-1].feature = integer_of(text)
         elif name in ("threshold", "output"):
             number = number_of(text)
             setattr(self.splits[-1], name, None if number is None else single(number))
@@ -182,7 +182,7 @@ def _pairs(file: ModelFile, body: Lines, parts: int) -> list[list[float]]:
     pairs = []
     for word in text.partition("#")[0].split():
         fields = word.split(":")
-        if len(fields) != parts or whole_of(fields[0]) is None:
+        if len(fields) != parts or integer_of(fields[0]) is None:
             expected = "feature:threshold:weight" if parts == 3 else "feature:weight"
             raise file.error(f"has {shown(word)}; expected {expected}", number)
         numbers = numbers_of(fields, file, number, "a weight")
@@ -205,7 +205,7 @@ def _weighted(file: ModelFile, settings: ImportSettings, pairs: list[tuple[int, 
     last = max((feature for feature, _ in pairs), default=0)
     if last > most_features(len(file.content)):
         raise file.error(f"uses feature {last:,}; expected numbers in proportion to the size of the file")
-    start = 1 if settings.first_feature is None else settings.first_feature
+    start = settings.start(1)
     first = min((feature for feature, _ in pairs), default=start)
     coef = np.zeros(feature_count(file, settings, 0, last + 1, first, start))
     for feature, weight in pairs:
@@ -236,18 +236,18 @@ def _net(file: ModelFile, settings: ImportSettings, body: Lines) -> Imported:
 
     The last neuron of the input is 1 and leads to all others. A unit is 1 / (1 + exp(−z)) = (1 + tanh(z / 2)) / 2.
     """
-    features = [_whole(file, word, body[0][0]) for word in body[0][1].split()]
-    layers = _whole(file, body[1][1], body[1][0]) if len(body) > 1 else 0
+    features = [_integer(file, word, body[0][0]) for word in body[0][1].split()]
+    layers = _integer(file, body[1][1], body[1][0]) if len(body) > 1 else 0
     if layers > 1:
         raise file.error(f"is a net of {layers} hidden layers; expected at most one", body[1][0])
-    units = _whole(file, body[2][1], body[2][0]) if layers == 1 and len(body) > 2 else 0
+    units = _integer(file, body[2][1], body[2][0]) if layers == 1 and len(body) > 2 else 0
     n, wide = len(features), max(units, 1)
     rows: dict[tuple[int, int], list[float]] = {}
     for number, text in body[2 + layers :]:
         words = text.split()
         if len(words) < 3:
             raise file.error("a neuron without weights; expected its layer, its number and its weights", number)
-        neuron = (_whole(file, words[0], number), _whole(file, words[1], number))
+        neuron = (_integer(file, words[0], number), _integer(file, words[1], number))
         weights = numbers_of(words[2:], file, number, "the weights of a neuron")
         if neuron in rows or not all(map(math.isfinite, weights)):
             raise file.error("a neuron for the second time, or weights that are not finite", number)
@@ -255,7 +255,7 @@ def _net(file: ModelFile, settings: ImportSettings, body: Lines) -> Imported:
     if len(rows) != n + 1 + units or not _fits(rows, n, units):
         raise file.error("has other neurons or weights than its layers have; expected a complete file", len(file.lines))
     bias = rows[0, n]
-    first, start = min(features, default=1), 1 if settings.first_feature is None else settings.first_feature
+    first, start = min(features, default=1), settings.start(1)
     last = max(features, default=0)
     if last > most_features(len(file.content)) // wide:
         raise file.error(f"uses feature {last:,}; expected numbers in proportion to the size of the file")
@@ -277,8 +277,8 @@ def _fits(rows: dict[tuple[int, int], list[float]], inputs: int, units: int) -> 
     return {at: len(weights) for at, weights in rows.items()} == expected
 
 
-def _whole(file: ModelFile, word: str, line: int) -> int:
-    number = whole_of(word)
+def _integer(file: ModelFile, word: str, line: int) -> int:
+    number = integer_of(word)
     if number is None:
         raise file.error(f"has {shown(word)}; expected a whole number", line)
     return number

@@ -35,6 +35,10 @@ class ImportSettings:
     all_trees: bool = False
     constant: bool = True
 
+    def start(self, numbered_from: int) -> int:
+        """The number that the file gives to the first feature; the format counts from `numbered_from`."""
+        return numbered_from if self.first_feature is None else self.first_feature
+
 
 @dataclass(frozen=True)
 class ModelFile:
@@ -129,10 +133,10 @@ class Facts:
             raise self.error(f"{key} is {shown(texts)}; expected a list of strings")
         return tuple(texts)
 
-    def whole(self, key: str, default: int | None = None) -> int:
+    def integer(self, key: str, default: int | None = None) -> int:
         """A whole number, also one written as text."""
         value = self.values.get(key, default)
-        number = whole_of(value)
+        number = integer_of(value)
         if number is None:
             raise self.error(f"{key} is {shown(value)}; expected a whole number of at least 0")
         return number
@@ -172,7 +176,7 @@ def number_of(value: Any) -> float | None:
         return None
 
 
-def whole_of(value: Any) -> int | None:
+def integer_of(value: Any) -> int | None:
     """A whole number of at least 0, or a text that is one; None if it is neither."""
     if isinstance(value, str):
         value = value.strip()

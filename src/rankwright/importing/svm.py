@@ -9,9 +9,8 @@ import numpy as np
 from rankwright.boosting.float32 import single
 from rankwright.data.dataset import most_features
 from rankwright.errors import shown
-from rankwright.importing.nodes import feature_count, with_constant
-from rankwright.importing.source import Imported, ImportSettings, ModelFile, number_of, numbers_of, whole_of
-from rankwright.models.linear import LinearModel
+from rankwright.importing.nodes import linear_model
+from rankwright.importing.source import Imported, ImportSettings, ModelFile, integer_of, number_of, numbers_of
 
 _HEAD = 11  # lines of an SVMlight file before its vectors
 _KERNELS = {"1": "polynomial", "2": "radial basis function", "3": "sigmoid", "4": "own"}
@@ -30,7 +29,7 @@ def read_svmlight(file: ModelFile, settings: ImportSettings) -> Imported:
     if heads[1] != "0":
         kind = _KERNELS.get(heads[1], shown(heads[1]))
         raise file.error(f"has a {kind} kernel; expected a linear one (-t 0)", 2)
-    highest, vectors, b = whole_of(heads[7]), whole_of(heads[9]), number_of(heads[10])
+    highest, vectors, b = integer_of(heads[7]), integer_of(heads[9]), number_of(heads[10])
     if highest is None or vectors is None or b is None or not math.isfinite(b):
         raise file.error("a number of its first lines is not one; expected an SVMlight model", 8)
     body = [(number, text) for number, text in enumerate(lines[_HEAD:], _HEAD + 1) if text.strip()]
@@ -41,13 +40,8 @@ def read_svmlight(file: ModelFile, settings: ImportSettings) -> Imported:
     coef = np.zeros(highest + 1)
     for number, text in body:
         _add_vector(file, coef, text.partition("#")[0].split(), number)
-    start = 1 if settings.first_feature is None else settings.first_feature
-    used = np.flatnonzero(coef)
-    first = int(used[0]) if len(used) else start
-    n = feature_count(file, settings, highest + 1, highest + 1, first, start)
-    kept = np.zeros(n)
-    kept[: highest + 1 - start] = coef[start:]
-    return Imported(with_constant(LinearModel(kept), -b, settings), {"support vectors": len(body)})
+    model = linear_model(file, settings, coef, numbered_from=1, constant=-b)
+    return Imported(model, {"support vectors": len(body)})
 
 
 def _check_width(file: ModelFile, width: int, line: int) -> None:
@@ -64,7 +58,7 @@ def _add_vector(file: ModelFile, coef: np.ndarray, words: list[str], line: int) 
         feature, _, text = word.partition(":")
         if feature in ("qid", "sid", "cost"):
             continue
-        at, value = whole_of(feature), number_of(text)
+        at, value = integer_of(feature), number_of(text)
         if at is None or not 0 < at < len(coef) or value is None or not math.isfinite(single(value)):
             raise file.error(f"has {shown(word)}; expected feature:value, features up to {len(coef) - 1:,}", line)
         coef[at] += weight * single(value)
@@ -96,7 +90,7 @@ def read_liblinear(file: ModelFile, settings: ImportSettings) -> Imported:
     classes, line = head("nr_class")
     if classes != "2":
         raise file.error(f"is a model of {classes} classes; expected two, or a regression", line)
-    n_in_file, bias = whole_of(head("nr_feature")[0]), number_of(head("bias")[0])
+    n_in_file, bias = integer_of(head("nr_feature")[0]), number_of(head("bias")[0])
     if n_in_file is None or bias is None or math.isnan(bias):
         raise file.error("nr_feature or bias is not a number; expected a liblinear model", line)
     body = [(number, text.split()) for number, text in enumerate(file.lines[start:], start + 1) if text.strip()]
@@ -116,10 +110,7 @@ def read_liblinear(file: ModelFile, settings: ImportSettings) -> Imported:
             notices = (f"{message}; scores here have the other sign, so that label {pair[1]:g} is ranked first",)
     if not np.isfinite(weights).all():
         raise file.error("a weight is not a finite number", start)
-    first = 1 if settings.first_feature is None else settings.first_feature
-    used = np.flatnonzero(weights[:n_in_file])
-    n = feature_count(file, settings, n_in_file + 1, n_in_file + 1, 1 + int(used[0]) if len(used) else first, first)
-    coef = np.zeros(n)
-    coef[: n_in_file + 1 - first] = np.append(0.0, weights[:n_in_file])[first:]
     constant = float(weights[n_in_file] * bias) if bias >= 0 else 0.0
-    return Imported(with_constant(LinearModel(coef), constant, settings), {"solver": solver}, notices)
+    numbered = np.append(0.0, weights[:n_in_file])
+    model = linear_model(file, settings, numbered, numbered_from=1, constant=constant)
+    return Imported(model, {"solver": solver}, notices)

@@ -1,7 +1,7 @@
 """XGBoost: the JSON or UBJSON that ``save_model`` writes, and the JSON array of a dump.
 
 XGBoost rounds a value to float32 and sends it left if it is below the split condition; missing values go their own way.
-The thresholds here are those of float64 for the same decision (:mod:`rankwright.models.trees.float32`), so every row
+The thresholds here are those of float64 for the same decision (:mod:`rankwright.boosting.float32`), so every row
 takes the same path, whether it is float32 or float64. Leaf values are added in float64 here and in float32 there.
 Categories are whole numbers from 0; those of a set go right, others left.
 
@@ -22,9 +22,8 @@ import numpy as np
 from rankwright.boosting.float32 import from_below, single
 from rankwright.boosting.tree_model import MOST_CATEGORIES
 from rankwright.errors import InputError, shown
-from rankwright.importing.nodes import Nodes, feature_count, tree_model, with_constant
-from rankwright.importing.source import Facts, Imported, ImportSettings, ModelFile, number_of, whole_of
-from rankwright.models.linear import LinearModel
+from rankwright.importing.nodes import Nodes, linear_model, tree_model
+from rankwright.importing.source import Facts, Imported, ImportSettings, ModelFile, integer_of, number_of
 
 _AS_IS = (
     "rank:ndcg", "rank:map", "rank:pairwise", "reg:squarederror", "reg:linear", "reg:absoluteerror",
@@ -40,8 +39,8 @@ def read(file: ModelFile, settings: ImportSettings, value: Any) -> Imported:
     learner = Facts.of(file, value).object("learner")
     param = learner.object("learner_model_param")
     for key, outputs in (("num_class", "classes"), ("num_target", "targets")):
-        if param.whole(key, 0) > 1:
-            raise file.error(f"is a model of {param.whole(key)} {outputs}; expected one that gives one score")
+        if param.integer(key, 0) > 1:
+            raise file.error(f"is a model of {param.integer(key)} {outputs}; expected one that gives one score")
     objective = learner.object("objective").get("name", str, "a name")
     if objective not in (*_AS_IS, *_LOGISTIC, *_EXPONENTIAL):
         raise file.error(f"has the objective {shown(objective)}; expected one whose scores rank: rank:ndcg, …")
@@ -50,13 +49,17 @@ def read(file: ModelFile, settings: ImportSettings, value: Any) -> Imported:
         message = f"scores are those before XGBoost transforms them for the objective {objective}"
         notices.append(f"{message} (predict(output_margin=True)): the ranking is the same")
     names = learner.texts("feature_names") or None
-    n_in_file = param.whole("num_feature")
+    n_in_file = param.integer("num_feature")
     booster = learner.object("gradient_booster")
     name = booster.values.get("name")
     constant = _margin(file, _base_score(param), objective)
     if name == "gblinear":
-        model = _linear(file, settings, booster.object("model"), n_in_file, names, constant)
-        return Imported(model, {"objective": objective}, tuple(notices))
+        weights = booster.object("model").array("weights", np.float32, n_in_file + 1).astype(np.float64)
+        if not np.isfinite(weights).all():
+            raise file.error("weights has a number that is not finite")
+        constant += float(weights[-1])  # the last one is the bias
+        linear = linear_model(file, settings, weights[:-1], numbered_from=0, constant=constant, names=names)
+        return Imported(linear, {"objective": objective}, tuple(notices))
     if name not in ("gbtree", "dart"):
         raise file.error(f"has the booster {shown(name)}; expected gbtree, dart or gblinear")
     trees = (booster.object("gbtree") if name == "dart" else booster).object("model")
@@ -98,48 +101,28 @@ def _margin(file: ModelFile, base_score: float, objective: str) -> float:
     return base_score
 
 
-def _linear(
-    file: ModelFile,
-    settings: ImportSettings,
-    model: Facts,
-    n_in_file: int,
-    names: Sequence[str] | None,
-    constant: float,
-) -> Any:
-    weights = model.array("weights", np.float32, n_in_file + 1).astype(np.float64)  # the last one is the bias
-    if not np.isfinite(weights).all():
-        raise file.error("weights has a number that is not finite")
-    start = settings.first_feature or 0
-    first = int(np.argmax(weights[:-1] != 0)) if weights[:-1].any() else start
-    n = feature_count(file, settings, n_in_file, n_in_file, first, start)
-    coef = np.zeros(n)
-    coef[: n_in_file - start] = weights[start:-1]
-    kept_names = None if names is None else tuple(names[start:])
-    return with_constant(LinearModel(coef, kept_names), constant + float(weights[-1]), settings)
-
-
 def _kept(learner: Facts, trees: Facts, settings: ImportSettings) -> tuple[int, int]:
     """How many trees are kept, and how many left out: those after the best round."""
     n = len(trees.list("trees"))
-    announced = whole_of(trees.object("gbtree_model_param").values.get("num_trees")) if n else n
+    announced = integer_of(trees.object("gbtree_model_param").values.get("num_trees")) if n else n
     if announced is not None and announced != n:
         raise trees.error(f"has {n:,} of {announced:,} trees; expected a complete file")
     attributes = learner.values.get("attributes")
-    best = whole_of(attributes.get("best_iteration")) if isinstance(attributes, dict) else None
+    best = integer_of(attributes.get("best_iteration")) if isinstance(attributes, dict) else None
     if best is None or settings.all_trees:
         return n, 0
     if "iteration_indptr" in trees.values:
         bounds = trees.array("iteration_indptr", np.int64).tolist()
         stop = bounds[best + 1] if best + 1 < len(bounds) else n
     else:
-        parallel = trees.object("gbtree_model_param").whole("num_parallel_tree", 1)
+        parallel = trees.object("gbtree_model_param").integer("num_parallel_tree", 1)
         stop = (best + 1) * max(1, parallel)
     stop = min(max(stop, 0), n)
     return stop, n - stop
 
 
 def _tree(facts: Facts) -> Nodes:
-    if facts.values.get("tree_param") is not None and facts.object("tree_param").whole("size_leaf_vector", 1) > 1:
+    if facts.values.get("tree_param") is not None and facts.object("tree_param").integer("size_leaf_vector", 1) > 1:
         raise facts.error("has several values per leaf; expected one that gives one score")
     left = facts.array("left_children", np.int64)
     n = len(left)
@@ -244,7 +227,7 @@ def categories_of(
 
 def to_places(codes: Sequence[Any], file: ModelFile) -> tuple[int, ...]:
     """Categories of a dump as whole numbers."""
-    numbers = [whole_of(code) for code in codes]
+    numbers = [integer_of(code) for code in codes]
     if any(code is None for code in numbers):
         raise InputError(f"categories are {shown(codes)}; expected whole numbers", file.path)
     return tuple(code for code in numbers if code is not None)
@@ -299,13 +282,13 @@ def _dumped_split(facts: Facts, nodes: Nodes, names: dict[str, int]) -> tuple[in
     """Add a split; returns its number and its children: where the condition holds, and the other one."""
     name = facts.get("split", str, "the name of a feature")
     below_it = [Facts.of(facts.file, child, facts.place) for child in facts.list("children")]
-    children = {child.whole("nodeid"): child for child in below_it}
-    yes, no = (facts.whole(key) for key in ("yes", "no"))
+    children = {child.integer("nodeid"): child for child in below_it}
+    yes, no = (facts.integer(key) for key in ("yes", "no"))
     if len(below_it) != 2 or set(children) != {yes, no}:
         raise facts.error(f"a split on {shown(name)} does not have the children that yes and no name")
     if "split_condition" not in facts.values or "missing" not in facts.values:
         raise facts.error(f"a split on {shown(name)} has no split_condition or missing; expected both")
-    missing = facts.whole("missing")
+    missing = facts.integer("missing")
     condition = facts.values["split_condition"]
     feature, gain = names.setdefault(name, len(names)), number_of(facts.values.get("gain"))
     if isinstance(condition, list):

@@ -2,8 +2,7 @@
 
 There are two forms, with the same header and the same checks. A folder holds the header and one file per array: arrays
 are written in pieces and mapped into memory, so they may be larger than it. A single file is an uncompressed zip
-archive of the same files, read whole: a model is something to copy and send. :mod:`~rankwright.data.container_write`
-writes both.
+archive of the same files, read whole: a model is something to copy and send.
 
 The header names the format and its version and describes each array by type, shape, size on disk and CRC-32 of its
 values; in a folder it is written last. Reading takes numbers and text only and never runs code: array headers are
@@ -18,7 +17,9 @@ import math
 import os
 import re
 import shutil
+import stat
 import struct
+import weakref
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -34,8 +35,12 @@ import numpy.typing as npt
 from rankwright import __version__
 from rankwright._types import Array
 from rankwright.errors import InputError
-from rankwright.io.atomic import Folder, map_bytes, recover
-from rankwright.io.files import OpenFile, Source, open_file, replace_file, replace_folder
+from rankwright.io.files import OpenFile, Source, open_file, recover, replace_file, replace_folder
+
+try:
+    import fcntl
+except ImportError:  # this system has no such locks
+    fcntl = None  # type: ignore[assignment]
 
 NAME = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _NPY = re.compile(
@@ -45,6 +50,9 @@ _NPY = re.compile(
 )
 _HEAD_BYTES = 10 + (1 << 16)
 _BLOCK_BYTES = 1 << 22
+_MOST_FILES = 100  # files held open; others are opened on use
+_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_IS_RELATIVE = os.open in os.supports_dir_fd
 _CHEAP_BYTES = 1 << 18  # arrays of a folder whose checksums are verified on reading
 _MOST_SIDES = 8
 _LOOKS = 5
@@ -74,12 +82,94 @@ class Format:
     version: int = 1
 
     def damaged(self, path: Path, what: str) -> InputError:
-        """The error for a damaged container."""
         return InputError(f"damaged {self.what}: {what}", path)
 
     def foreign(self, path: Path, why: str) -> InputError:
-        """The error for a file that is not such a container."""
         return InputError(f"not a Rankwright {self.what}: {why}; expected one written by {self.written_by}", path)
+
+
+class Folder:
+    """The files of a folder.
+
+    `path`: the folder. `path`: the same.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._open: dict[str, int] = {}
+        self._sizes: dict[str, int | None] = {}
+        self._maps: dict[str, Array] = {}
+        self._close = weakref.finalize(self, _close, self._open)
+        self._inode = self._folder = None
+        if _IS_RELATIVE and path.is_dir():
+            try:
+                self._folder = self._open[""] = os.open(path, _FLAGS)
+                self._inode = os.fstat(self._folder).st_ino
+            except FileNotFoundError:  # between the two steps of being replaced
+                pass
+            except OSError as error:
+                raise InputError(f"cannot be read: {error.strerror or error}", path) from None
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether the path now leads to another folder, or nowhere."""
+        try:
+            about = os.stat(self.path)
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False
+        return _IS_RELATIVE and stat.S_ISDIR(about.st_mode) and about.st_ino != self._inode
+
+    def open_all(self, names: Iterable[str]) -> None:
+        """Open files now rather than on first use."""
+        for name in names:
+            self.size(name)
+
+    def size(self, name: str) -> int | None:
+        """Bytes of a file; None if it is missing."""
+        if name not in self._sizes:
+            try:
+                descriptor = self._opened(name)
+            except OSError:
+                self._sizes[name] = None
+                return None
+            about = os.fstat(descriptor)
+            self._sizes[name] = about.st_size if stat.S_ISREG(about.st_mode) else None
+            if self._sizes[name] is None or len(self._open) >= _MOST_FILES:
+                os.close(descriptor)
+            else:
+                self._open[name] = descriptor
+        return self._sizes[name]
+
+    def read(self, name: str) -> bytes:
+        with self._file(name) as file:
+            return file.read()
+
+    def map(self, name: str) -> Array:
+        if name not in self._maps:
+            with self._file(name) as file:
+                self._maps[name] = map_bytes(file)
+        return self._maps[name]
+
+    def _opened(self, name: str) -> int:
+        if self._folder is None:
+            return os.open(self.path / name, _FLAGS)
+        return os.open(name, _FLAGS, dir_fd=self._folder)
+
+    def _file(self, name: str) -> IO[bytes]:
+        opened = self._open.pop(name, None)
+        descriptor = self._opened(name) if opened is None else opened
+        return open(self.path / name, "rb", opener=lambda _, __: descriptor)
+
+
+def _close(descriptors: dict[str, int]) -> None:
+    while descriptors:
+        os.close(descriptors.popitem()[1])
+
+
+def map_bytes(file: IO[bytes]) -> Array:
+    return np.memmap(file, np.uint8, "r")
 
 
 class Container:
@@ -336,14 +426,14 @@ def write_file(path: Path, format: Format, facts: Mapping[str, Any], arrays: Map
         described[name] = _description(
             values.dtype, values.shape, len(contents[f"{name}.npy"]), checksum(_bytes(values))
         )
-    whole = io.BytesIO()
-    with zipfile.ZipFile(whole, "w", zipfile.ZIP_STORED) as archive:
+    archive_bytes = io.BytesIO()
+    with zipfile.ZipFile(archive_bytes, "w", zipfile.ZIP_STORED) as archive:
         for entry, content in {format.header: _header_text(format, facts, described), **contents}.items():
             info = zipfile.ZipInfo(entry, _EPOCH)
             info.create_system = 3  # the same bytes on every system
             info.external_attr = 0o100644 << 16
             archive.writestr(info, content)
-    with replace_file(path) as out, writing(path), whole.getbuffer() as view:
+    with replace_file(path) as out, writing(path), archive_bytes.getbuffer() as view:
         _write(out, view)
 
 

@@ -1,37 +1,45 @@
-"""Columns of a table in text while it is read: ids, and numbers or texts; of large files by compiled code.
+"""Feature data from tables in text: columns while they are read, rows by Python, large files by compiled code.
 
 A column whose cells are all numbers holds numbers, and one of texts categories; empty cells are missing. A column that
 mixes both is refused: a stray word would turn every number of it into a category.
 
-Compiled code (:mod:`rankwright.io.csv_kernel`) reads plain cells only. What is not plain is left to the reader of rows
-in Python: it reads the file from its start then, and either can make sense of it or says where it is wrong.
+Compiled code (:mod:`rankwright.io.kernels`) reads plain cells only and reports nothing. On anything unusual or wrong
+the reader of rows in Python reads the file from its start, and either makes sense of it or says where it is wrong.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import re
+import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from rankwright._types import Array
-from rankwright.data.categories import NO_CATEGORY, category_numbers
+from rankwright.data.categories import NO_CATEGORY, category_numbers, named
+from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError, InputWarning, shown
-from rankwright.io.columns import MAX_FIELD
-from rankwright.io.files import OpenFile, Progress
-from rankwright.io.roles import MISSING
-from rankwright.io.tables import BOM
+from rankwright.io.features import ReadRows, made_data, required_layout
+from rankwright.io.fields import MAX_FIELD
+from rankwright.io.files import CHUNK_BYTES, OpenFile, Progress, Source, open_file
+from rankwright.io.roles import MISSING, ColumnLayout, Columns
+from rankwright.io.tables import BOM, HEADER_BYTES, Table, text_table, utf8_lines
 
 _CHUNK_BYTES = 1 << 20  # small enough that a chunk and what is parsed from it stay in the cache
 _LONGEST_ROW = 1 << 26
 _MANY = 50  # rows from which on a column of different texts is reported
 _TRUTH = {"true": 1.0, "false": 0.0}
 _AMOUNT = re.compile(r"[+-]?\s?[$€£¥]?\s?[0-9][0-9.,' ]*\s?[%$€£¥]?")
+_BATCH_ROWS = 1 << 15
+_LARGE, _LARGE_IF_LOADED, _PACKED = 1 << 23, 1 << 16, 4  # bytes; how far gzip packs a table
 
 
 class IdColumn:
@@ -42,7 +50,6 @@ class IdColumn:
         self.parts: list[Array] = []
 
     def add(self, cells: Sequence[str], lines: Sequence[int]) -> None:
-        """Add cells, with their lines."""
         ids = [cell.strip() for cell in cells]
         if not all(ids):
             line = lines[ids.index("")]
@@ -60,13 +67,12 @@ class IdColumn:
         self.parts.append(ids)
 
     def take(self) -> Array:
-        """Return the ids since the last call."""
         ids, self.parts = np.concatenate(self.parts), []
         return ids
 
 
 class ValueColumn:
-    """A column of numbers or of texts; which of them, its cells tell."""
+    """A column of numbers or of texts, as its cells decide."""
 
     def __init__(self, name: str, path: str | Path, is_text: bool = False) -> None:
         self.name, self._path = name, path
@@ -103,9 +109,9 @@ class ValueColumn:
 
     def add_texts(self, cells: Sequence[str]) -> None:
         """Add cells of a column that is known to hold texts."""
-        known = self._texts
+        codes = self._texts
         self._parts.append(
-            np.array([known[cell] if cell in known else self._value(cell.strip(), 0) for cell in cells], np.float64)
+            np.array([codes[cell] if cell in codes else self._value(cell.strip(), 0) for cell in cells], np.float64)
         )
 
     def _value(self, cell: str, line: int) -> float:
@@ -179,7 +185,6 @@ class ValueColumn:
 
     @property
     def texts(self) -> Sequence[str]:
-        """The different texts so far."""
         return tuple(self._texts)
 
     def warn(self, n_rows: int) -> None:
@@ -216,14 +221,13 @@ class Chunk:
     spans: Mapping[str, Array]
 
     def cells(self, spans: Array) -> list[str]:
-        """The texts of cells."""
         text = self.text.decode() if self.is_ascii else self.text
-        found = []
+        cells = []
         for start, stop, undo in spans.tolist():
             cell = text[start:stop]
             cell = cell if isinstance(cell, str) else cell.decode()
-            found.append(cell.replace('""', '"').replace("\r\n", "\n") if undo else cell)
-        return found
+            cells.append(cell.replace('""', '"').replace("\r\n", "\n") if undo else cell)
+        return cells
 
     def odd_cells(self, name: str) -> tuple[list[int], list[str]]:
         """The rows of cells of a column of numbers that are not plain, and their texts."""
@@ -240,7 +244,7 @@ class Chunk:
             if width > 4 * MAX_FIELD:
                 raise Unusual
             return np.array([cell.strip() for cell in self.cells(spans)])
-        from rankwright.io.csv_kernel import copy_cells
+        from rankwright.io.kernels import copy_cells
 
         made = np.zeros((len(spans), max(width, 1)), np.uint8)
         copy_cells(np.frombuffer(self.text, np.uint8), spans, made)
@@ -258,7 +262,7 @@ def read_chunks(
 
     ``kinds`` has ``NUMBER`` or ``SPAN`` for the columns to keep; it may be changed between chunks.
     """
-    from rankwright.io.csv_kernel import SPAN
+    from rankwright.io.kernels import SPAN
 
     rest, is_first = b"", True
     for chunk in _with_newlines(file.chunks(progress, _CHUNK_BYTES)):
@@ -301,10 +305,10 @@ def _is_ascii(text: bytes) -> bool:
 
 
 def _parse(
-    text: bytes, begin: int, delimiter: str, names: Sequence[str], kinds: Mapping[str, int], most: int | None = None
+    text: bytes, begin: int, delimiter: str, names: Sequence[str], kinds: Mapping[str, int], max_rows: int | None = None
 ) -> tuple[int, int, dict[str, Array], dict[str, Array], dict[str, Array]]:
     """Where a row begins that is not whole, the number of rows before it, and the parts of a :class:`Chunk`."""
-    from rankwright.io.csv_kernel import NUMBER, OK, SKIP, SPAN, parse_cells
+    from rankwright.io.kernels import NUMBER, OK, SKIP, SPAN, parse_cells
 
     n_rows = len(text) // max(len(names), 1) + 1  # a row is at least as many bytes as it has cells
     kept = {kind: [name for name in names if kinds.get(name, SKIP) == kind] for kind in (NUMBER, SPAN)}
@@ -316,7 +320,7 @@ def _parse(
         np.frombuffer(text, np.uint8),
         begin,
         ord(delimiter),
-        n_rows if most is None else most,
+        n_rows if max_rows is None else max_rows,
         np.array([kinds.get(name, SKIP) for name in names], np.int64),
         np.array([places.get(name, 0) for name in names], np.int64),
         values,
@@ -332,3 +336,161 @@ def _parse(
         {name: odd[:n_odd][odd[:n_odd, 0] == place, 1:] for place, name in enumerate(kept[NUMBER])} if n_odd else {},
         {name: spans[place, :n_rows] for place, name in enumerate(kept[SPAN])},
     )
+
+
+def read_csv(
+    path: Source,
+    *,
+    columns: Columns | None = None,
+    dtype: npt.DTypeLike | None = None,
+    negative: Literal["error", "zero"] = "error",
+    progress: Progress | None = None,
+) -> RankingData:
+    """Read feature data from text with a header line, separated by commas, tabs, semicolons or bars, plain or gzip.
+
+    The features are float32, with columns of text float64; ``columns`` and the rest as in :func:`rankwright.read_data`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "train.csv"
+    ...     _ = path.write_text("query_id,grade,bm25,price\\nq1,2,7.5,\\nq1,0,3.25,10\\n")
+    ...     data = read_csv(path)
+    >>> data.feature_names, data.labels.tolist(), data.X.tolist()
+    (('bm25', 'price'), [2.0, 0.0], [[7.5, nan], [3.25, 10.0]])
+    """
+    with open_file(path) as file:
+        table, layout = opened_table(file, columns, size=HEADER_BYTES)
+        if _is_large(file):
+            data = _read_quickly(file, table, layout, dtype, negative, progress)
+            if data is not None:
+                return data
+        cells = CellRows(layout, file.path, negative)
+        for batch, lines in _batches(text_table(utf8_lines(file, progress), file.path)):  # from its start again
+            cells.add(batch, lines)
+        return cells.finish(dtype)
+
+
+def opened_table(
+    file: OpenFile, columns: Columns | None, progress: Progress | None = None, size: int = CHUNK_BYTES
+) -> tuple[Table, ColumnLayout]:
+    """Open the table in a file of text, which is read in pieces of ``size``, and find what its columns are."""
+    table = text_table(utf8_lines(file, progress, size), file.path)
+    try:
+        return table, required_layout(table.names, columns)
+    except InputError as error:
+        raise InputError(error.message, file.path, 1) from None
+
+
+class CellRows:
+    """The columns of a table in text while it is read: rows are added, and taken all at once or some at a time."""
+
+    def __init__(self, layout: ColumnLayout, path: str | Path, negative: str) -> None:
+        self._layout, self._path, self._negative = layout, path, negative
+        self.numbers = {name: ValueColumn(name, path, name in layout.categorical) for name in layout.features}
+        self.numbers[layout.label] = ValueColumn(layout.label, path)
+        self.ids = {name: IdColumn(name, path) for name in (layout.qid, layout.docid) if name is not None}
+        self._n_rows = 0
+
+    def add(self, cells: Mapping[str, Sequence[str]], lines: Sequence[int]) -> None:
+        for name, ids in self.ids.items():
+            ids.add(cells[name], lines)
+        for name, column in self.numbers.items():
+            column.add(cells[name], lines)
+        self._n_rows += len(lines)
+
+    def add_chunk(self, chunk: Chunk) -> None:
+        """Add rows that compiled code has read."""
+        for name, ids in self.ids.items():
+            ids.add_array(chunk.ids(name))
+        self._n_rows += len(self.ids[self._layout.qid].parts[-1])
+        for name, column in self.numbers.items():
+            if name in chunk.spans:
+                column.add_texts(chunk.cells(chunk.spans[name]))
+            else:
+                column.add_values(chunk.values[name], *chunk.odd_cells(name))
+
+    @property
+    def categories(self) -> dict[int, tuple[str, ...]]:
+        """The texts of each column of them, by its number, so far.
+
+        While a column had no text yet, a missing one is NaN.
+        """
+        columns = [self.numbers[name] for name in self._layout.features]
+        return {at: tuple(column.texts) for at, column in enumerate(columns) if column.is_text}
+
+    def take(self, dtype: npt.DTypeLike | None) -> ReadRows:
+        """Return the rows since the last call; by default in the type that holds them all."""
+        layout = self._layout
+        labels = self.numbers[layout.label].labels(self._negative)
+        features = [self.numbers[name] for name in layout.features]
+        texts = [column.name for column in features if column.is_text]
+        wanted = np.dtype(dtype or (np.float64 if texts else np.float32))
+        if texts and wanted != np.float64:
+            raise InputError(f"{wanted} cannot hold the categories of {named(texts)}; expected float64", self._path)
+        X = np.empty((len(labels), len(features)), wanted)
+        for place, column in enumerate(features):
+            X[:, place] = column.take(wanted)
+        doc_ids = None if layout.docid is None else self.ids[layout.docid].take()
+        return ReadRows(X, labels, self.ids[layout.qid].take(), doc_ids)
+
+    def finish(self, dtype: npt.DTypeLike | None) -> RankingData:
+        self._check_rows()
+        rows = self.take(dtype)
+        self._warn()
+        return made_data(rows, self._layout, self.categories)
+
+    def rows(self, table: Table, dtype: np.dtype[Any]) -> Iterator[ReadRows]:
+        for cells, lines in _batches(table):
+            self.add(cells, lines)
+            yield self.take(dtype)
+        self._check_rows()
+        self._warn()
+
+    def _check_rows(self) -> None:
+        if not self._n_rows:
+            raise InputError("has no rows after its header; expected one per document", self._path)
+
+    def _warn(self) -> None:
+        for name in self._layout.features:
+            self.numbers[name].warn(self._n_rows)
+
+
+def _is_large(file: OpenFile) -> bool:
+    """Whether compiled code pays: loading it takes as long as some megabytes in Python."""
+    size = os.fstat(file.raw.fileno()).st_size * (_PACKED if file.is_gzip else 1)
+    return size >= (_LARGE if "numba" not in sys.modules else _LARGE_IF_LOADED)
+
+
+def _read_quickly(
+    file: OpenFile,
+    table: Table,
+    layout: ColumnLayout,
+    dtype: npt.DTypeLike | None,
+    negative: str,
+    progress: Progress | None,
+) -> RankingData | None:
+    """The same data by compiled code; None if anything is unusual, or wrong."""
+    from rankwright.io.kernels import NUMBER, SPAN
+
+    cells = CellRows(layout, file.path, negative)
+    kinds = dict.fromkeys(cells.numbers, NUMBER) | dict.fromkeys((*cells.ids, *layout.categorical), SPAN)
+    try:
+        for chunk in read_chunks(file, table.names, table.delimiter, kinds, progress):
+            cells.add_chunk(chunk)
+            kinds |= {name: SPAN for name, column in cells.numbers.items() if column.is_text}
+        return cells.finish(dtype)
+    except (Unusual, InputError):  # the reader of rows knows the line
+        return None
+
+
+def _batches(table: Table) -> Iterator[tuple[dict[str, Sequence[str]], list[int]]]:
+    """The cells of many rows at once, by column, and their lines."""
+    rows, n_cells = table.rows, len(table.names)
+    while batch := list(islice(rows, _BATCH_ROWS)):
+        lines, cells = [line for line, _ in batch], [row for _, row in batch]
+        if set(map(len, cells)) != {n_cells}:
+            at = next(place for place, row in enumerate(cells) if len(row) != n_cells)
+            raise table.uneven(len(cells[at]), lines[at])
+        yield dict(zip(table.names, zip(*cells, strict=True), strict=True)), lines

@@ -25,13 +25,13 @@ from rankwright.data import sparse as sp
 from rankwright.data.categories import check_holds, named
 from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError, shown
-from rankwright.io.features import feature_layout, opened_table, read_csv
+from rankwright.io.csv import opened_table, read_csv
+from rankwright.io.features import feature_layout
 from rankwright.io.files import OpenFile, Progress, Source, open_file
 from rankwright.io.folder import HEADER, load_folder, save_folder
-from rankwright.io.judgements import beir_qrels, is_catalogued, judgement_layout
 from rankwright.io.parquet import pieces_of
 from rankwright.io.partitions import is_partitions
-from rankwright.io.roles import BESIDE, Columns, Layout, lacking, listed, plain
+from rankwright.io.roles import BESIDE, ColumnLayout, Columns, lacking, listed, plain
 from rankwright.io.tables import (
     BOM,
     HEADER_BYTES,
@@ -42,12 +42,13 @@ from rankwright.io.tables import (
     parquet_table,
     text_table,
 )
+from rankwright.io.trec import beir_qrels, is_catalogued, judgement_layout
 
 __all__ = ["read_data", "write_data"]
 
 
 @dataclass(frozen=True)
-class Format:
+class FileFormat:
     """A format of files and folders.
 
     `title`: what people call it. `content`: what it contains: ``features``, or what else, for messages. `is_text`:
@@ -62,21 +63,21 @@ class Format:
 
 
 FORMATS = {
-    "letor": Format("LETOR text", is_text=True),
-    "csv": Format("table in text", is_text=True, has_columns=True),
-    "parquet": Format("Parquet table", has_columns=True),
-    "folder": Format("Rankwright data folder"),
-    "folders": Format("folder of data folders"),
-    "parts": Format("folder of parts"),
-    "qrels": Format("judgements", "judgements"),
-    "run": Format("TREC run", "a TREC run"),
-    "scores": Format("scores, one per line", "one score per line"),
-    "model": Format("Rankwright model", "a model"),
+    "letor": FileFormat("LETOR text", is_text=True),
+    "csv": FileFormat("table in text", is_text=True, has_columns=True),
+    "parquet": FileFormat("Parquet table", has_columns=True),
+    "folder": FileFormat("Rankwright data folder"),
+    "folders": FileFormat("folder of data folders"),
+    "partitions": FileFormat("folder of partitions"),
+    "qrels": FileFormat("judgements", "judgements"),
+    "run": FileFormat("TREC run", "a TREC run"),
+    "scores": FileFormat("scores, one per line", "one score per line"),
+    "model": FileFormat("Rankwright model", "a model"),
 }
 """All formats by kind. A new one of features has its reader, an entry and a line in :func:`read_data` here, and an
-input in :mod:`rankwright.io.partition_inputs`, which reads it some rows at a time."""
+input in :mod:`rankwright.io.partitions_write`, which reads it some rows at a time."""
 
-FEATURE_FORMATS = tuple(kind for kind, found in FORMATS.items() if found.content == "features")
+FEATURE_FORMATS = tuple(kind for kind, format in FORMATS.items() if format.content == "features")
 _TEXT_SUFFIXES = (".txt", ".letor", ".svm", ".dat", ".libsvm", ".qrels")
 _BINARY_SUFFIXES = (".parquet", ".rank")
 _SEVERAL_WORDS = 3  # in a cell that is for people to read
@@ -129,14 +130,14 @@ def table_kind(
         return TableKind("qrels")
     if judged is None or any(role in (columns or {}) for role in ("feature", "categorical")):
         return TableKind("csv")
-    found = [name for name in features.features if name in numbers and plain(name) not in BESIDE]
-    if not found:
+    numeric = [name for name in features.features if name in numbers and plain(name) not in BESIDE]
+    if not numeric:
         others = named(features.features)
         return TableKind("qrels", f"to take {others} for features, use --columns feature=NAME or categorical=NAME")
-    if len(found) > 1 and not any(name in texts for name in features.features):
+    if len(numeric) > 1 and not any(name in texts for name in features.features):
         return TableKind("csv")
-    why = f"{named(found)} {'holds' if len(found) == 1 else 'hold'} numbers"
-    skip = ",".join(f"skip={name}" for name in found)
+    why = f"{named(numeric)} {'holds' if len(numeric) == 1 else 'hold'} numbers"
+    skip = ",".join(f"skip={name}" for name in numeric)
     return TableKind("csv", f"taken for features, as {why}; for judgements, use --columns {skip}")
 
 
@@ -169,7 +170,7 @@ def detect(path: str | Path) -> str:
     """Detect the format of a file or folder from its content, whatever its name.
 
     Returns ``"letor"``, ``"csv"``, ``"qrels"``, ``"run"``, ``"scores"``, ``"parquet"`` (also a folder of such files),
-    ``"folder"``, ``"folders"`` (a folder of them), ``"parts"`` or ``"model"``; text may be gzip. Judgements are
+    ``"folder"``, ``"folders"`` (a folder of them), ``"partitions"`` or ``"model"``; text may be gzip. Judgements are
     ``"qrels"`` in all their forms.
 
     Examples
@@ -177,8 +178,8 @@ def detect(path: str | Path) -> str:
     >>> detect("MQ2008/Fold1/train.txt")  # doctest: +SKIP
     'letor'
     """
-    with detected(path) as found:
-        return found.kind
+    with detected(path) as detection:
+        return detection.kind
 
 
 @dataclass(frozen=True)
@@ -212,7 +213,7 @@ def detected(path: str | Path | Detected, columns: Columns | None = None) -> Ite
             yield Detected("folder", path, path)
             return
         if is_partitions(path):
-            yield Detected("parts", path, path)
+            yield Detected("partitions", path, path)
             return
         judged = beir_qrels(Path(path))
         if judged is None:
@@ -220,8 +221,8 @@ def detected(path: str | Path | Detected, columns: Columns | None = None) -> Ite
             return
         path = judged
     with open_file(path) as file:
-        found = _kind_of(file, columns)
-        yield Detected(found.kind, file, path, found.doubt)
+        table = _kind_of(file, columns)
+        yield Detected(table.kind, file, path, table.doubt)
 
 
 def _kind_of_pieces(folder: Path) -> str:
@@ -245,13 +246,13 @@ def _kind_of_parquet(file: OpenFile, columns: Columns | None) -> TableKind:
     """Features, unless its columns are those of judgements or of a run; without pyarrow it is not known."""
     try:
         table = parquet_table(file)
-    except InputError:  # reading it will tell
+    except InputError:  # reading it reports why
         return TableKind("parquet")
     numbers = [name for name, kind in table.kinds.items() if kind != "text"]
-    found = table_kind(table.names, numbers, columns=columns, kinds=table.kinds)
-    if found is None or found.kind in ("qrels", "run"):
-        return found or TableKind("parquet")
-    return TableKind("parquet", found.doubt)
+    kind = table_kind(table.names, numbers, columns=columns, kinds=table.kinds)
+    if kind is None or kind.kind in ("qrels", "run"):
+        return kind or TableKind("parquet")
+    return TableKind("parquet", kind.doubt)
 
 
 def _detect_text(file: OpenFile, columns: Columns | None) -> TableKind:
@@ -260,23 +261,23 @@ def _detect_text(file: OpenFile, columns: Columns | None) -> TableKind:
     path = file.path
     if b"\0" in chunk:
         raise InputError(f"is not a text file; expected {_UNDERSTOOD}", path)
-    found = None
+    numbers_only = False
     lines = chunk.split(b"\n", _LOOK_LINES)[:_LOOK_LINES]
     for number, line in enumerate(lines, 1):
         words = line.decode("utf-8", "replace").split()
         if not words or words[0].startswith("#"):
             continue
         if len(words) == 1 and is_number(words[0]):
-            found = "scores"
+            numbers_only = True
             continue
         kind = _kind_of_line(words)
         if kind is None and chunk.startswith(_OTHER_MODELS):
             hint = "; models of other libraries: `rankwright import`"
             raise InputError(f"a line of an unknown format; expected {_UNDERSTOOD}{hint}", path, number)
         return _kind_of_table(lines, columns, path, number) if kind is None else TableKind(kind)
-    if found is None:
+    if not numbers_only:
         raise InputError(f"is empty; expected {_UNDERSTOOD}", path)
-    return TableKind(found)
+    return TableKind("scores")
 
 
 def _kind_of_line(words: list[str]) -> str | None:
@@ -310,7 +311,7 @@ def _kind_of_table(lines: list[bytes], columns: Columns | None, path: str | Path
 
 
 def _first_rows(lines: list[bytes]) -> Iterator[list[str]]:
-    """The rows below a header, up to one that is damaged or cut: reading will tell."""
+    """The rows below a header, up to one that is damaged or cut, which reading reports."""
     try:
         for _, cells in text_table(enumerate(line.decode("utf-8", "replace") for line in lines), "").rows:
             yield cells
@@ -329,13 +330,13 @@ def read_data(
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> RankingData:
-    """Read feature data: LETOR text or CSV (gzip too), Parquet, a Rankwright data folder, or a folder of parts.
+    """Read feature data: LETOR text or CSV (gzip too), Parquet, a Rankwright data folder, or a folder of partitions.
 
     Parameters
     ----------
     path : path
-        The file or folder; its format is detected from its content. Of a folder of parts the features stay where they
-        are, as :func:`rankwright.open_partitions` leaves them.
+        The file or folder; its format is detected from its content. The features of a folder of partitions stay where
+        they are, as :func:`rankwright.open_partitions` leaves them.
     dtype : float32 or float64, optional
         The type of the features; by default LETOR text and CSV become float32, Parquet and folders keep their type.
     group : path or array-like, optional
@@ -359,49 +360,49 @@ def read_data(
     """
     if negative not in ("error", "zero"):
         raise InputError(f"negative is {negative!r}; expected 'error' or 'zero'")
-    with detected(path, columns) as found:
-        if found.kind not in FEATURE_FORMATS:
-            what = f"contains {FORMATS[found.kind].content}, not features"
-            hint = f"; {found.doubt}" if found.doubt else ""
-            raise InputError(f"{what}; expected LETOR lines, CSV, Parquet or a data folder{hint}", found.path)
-        if columns is not None and not FORMATS[found.kind].has_columns:
-            raise InputError("has no columns to name; expected CSV or Parquet with --columns", found.path)
-        if found.kind == "letor":
+    with detected(path, columns) as detection:
+        if detection.kind not in FEATURE_FORMATS:
+            what = f"contains {FORMATS[detection.kind].content}, not features"
+            hint = f"; {detection.doubt}" if detection.doubt else ""
+            raise InputError(f"{what}; expected LETOR lines, CSV, Parquet or a data folder{hint}", detection.path)
+        if columns is not None and not FORMATS[detection.kind].has_columns:
+            raise InputError("has no columns to name; expected CSV or Parquet with --columns", detection.path)
+        if detection.kind == "letor":
             from rankwright.io.letor import read_letor
 
             wanted = np.float32 if dtype is None else dtype
             options: dict[str, Any] = {"sparse": sparse, "negative": negative, "progress": progress, "n_jobs": n_jobs}
-            return read_letor(found.source, group=group, dtype=wanted, **options)
+            return read_letor(detection.source, group=group, dtype=wanted, **options)
         if group is not None:
-            raise InputError("group sizes are for LETOR text without qid; this data has query ids", found.path)
-        if found.kind == "csv":
-            data = read_csv(found.source, columns=columns, dtype=dtype, negative=negative, progress=progress)
-        elif found.kind == "parquet":
+            raise InputError("group sizes are for LETOR text without qid; this data has query ids", detection.path)
+        if detection.kind == "csv":
+            data = read_csv(detection.source, columns=columns, dtype=dtype, negative=negative, progress=progress)
+        elif detection.kind == "parquet":
             from rankwright.io.parquet import read_parquet
 
-            data = read_parquet(found.source, columns=columns, dtype=dtype, negative=negative, progress=progress)
-        elif found.kind == "parts":
+            data = read_parquet(detection.source, columns=columns, dtype=dtype, negative=negative, progress=progress)
+        elif detection.kind == "partitions":
             if dtype is not None or sparse is not None:
-                raise InputError("has features in parts, of one type and form; expected no others", found.path)
+                raise InputError("has features in partitions, of one type and form; expected no others", detection.path)
             # By name: engines are a layer above data.
-            data = importlib.import_module("rankwright.cluster.open").open_partitions(found.path)
-        elif found.kind == "folders":
-            data = RankingData.concatenate([load_folder(piece.path) for piece in pieces_of(found.path)])
+            data = importlib.import_module("rankwright.cluster.open").open_partitions(detection.path)
+        elif detection.kind == "folders":
+            data = RankingData.concatenate([load_folder(piece.path) for piece in pieces_of(detection.path)])
         else:
-            data = load_folder(found.path)
+            data = load_folder(detection.path)
     return _as_asked(data, dtype, sparse)
 
 
-def layout_of(found: Detected, columns: Columns | None = None) -> Layout | None:
+def layout_of(detection: Detected, columns: Columns | None = None) -> ColumnLayout | None:
     """Return what the columns of a table of features are taken for; None if it is no table, or reading it will fail."""
     try:
-        if found.kind == "csv":
-            assert isinstance(found.source, OpenFile)
-            return opened_table(found.source, columns, size=HEADER_BYTES)[1]
-        if found.kind == "parquet":
+        if detection.kind == "csv":
+            assert isinstance(detection.source, OpenFile)
+            return opened_table(detection.source, columns, size=HEADER_BYTES)[1]
+        if detection.kind == "parquet":
             from rankwright.io.parquet import ParquetTable
 
-            return ParquetTable(found.source, columns=columns).layout
+            return ParquetTable(detection.source, columns=columns).layout
     except InputError:
         pass
     return None
@@ -428,11 +429,9 @@ def check_suffix(path: str | Path) -> None:
     """Refuse a name that :func:`write_data` cannot use, before any work is done."""
     suffix, is_gzip = suffix_of(path), Path(path).suffix.lower() == ".gz"
     if suffix not in (*_TEXT_SUFFIXES, *(() if is_gzip else _BINARY_SUFFIXES)):
-        if suffix == ".parts":
-            raise InputError(
-                "parts are written by `rankwright convert --by-query N`; expected that, or .rank for a single folder",
-                path,
-            )
+        if suffix == ".partitions":
+            how = "partitions are written by `rankwright convert --by-query N`"
+            raise InputError(f"{how}; expected that, or .rank for a single folder", path)
         text, binary = ", ".join(_TEXT_SUFFIXES), ", ".join(_BINARY_SUFFIXES)
         raise InputError(f"unknown suffix; expected one of {text} (each also with .gz), {binary}", path)
 

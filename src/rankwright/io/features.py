@@ -8,13 +8,9 @@ and documents must all be there.
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +19,7 @@ from rankwright._types import Array
 from rankwright.data.categories import NO_CATEGORY, category_numbers, named
 from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError, shown
-from rankwright.io.columns import MAX_FIELD
-from rankwright.io.csv import Chunk, IdColumn, Unusual, ValueColumn, read_chunks
-from rankwright.io.files import CHUNK_BYTES, OpenFile, Progress, Source, open_file
+from rankwright.io.fields import MAX_FIELD
 from rankwright.io.frames import (
     FrameColumns,
     category_column,
@@ -37,8 +31,8 @@ from rankwright.io.frames import (
 )
 from rankwright.io.roles import (
     TEXTS,
+    ColumnLayout,
     Columns,
-    Layout,
     check_columns,
     find,
     find_query,
@@ -47,17 +41,14 @@ from rankwright.io.roles import (
     named_in,
     plain,
 )
-from rankwright.io.tables import HEADER_BYTES, Table, text_table, utf8_lines
 
 __all__ = ["from_frame"]
 
 _QUEPID = frozenset(("case_name", "doc_position"))  # its detailed export: judgements, and fields of documents
-_BATCH_ROWS = 1 << 15
-_LARGE, _LARGE_IF_LOADED, _PACKED = 1 << 23, 1 << 16, 4  # bytes; how far gzip packs a table
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class ReadRows:
     """Documents one after the other, as they are read: not checked against each other, queries in any order.
 
     `X`: features, one row per document. `labels`, `qid`: one label and one query id per row. `doc_ids`: one document id
@@ -76,10 +67,9 @@ class Rows:
         ids = 0 if self.doc_ids is None else self.doc_ids.nbytes
         return int(values + self.labels.nbytes + self.qid.nbytes + ids)
 
-    def take(self, rows: npt.NDArray[np.int64]) -> Rows:
-        """Return some of the rows."""
+    def take(self, rows: npt.NDArray[np.int64]) -> ReadRows:
         ids = None if self.doc_ids is None else self.doc_ids[rows]
-        return Rows(self.X[rows], self.labels[rows], self.qid[rows], ids)
+        return ReadRows(self.X[rows], self.labels[rows], self.qid[rows], ids)
 
 
 def feature_layout(
@@ -87,7 +77,7 @@ def feature_layout(
     columns: Columns | None = None,
     kinds: Mapping[str, str] | None = None,
     features: Sequence[str] | None = None,
-) -> Layout | None:
+) -> ColumnLayout | None:
     """Find the roles of columns; None if there are no features, queries or labels.
 
     Features are ``features``, in this order, or all other columns but those for people to read. A column called
@@ -114,7 +104,7 @@ def feature_layout(
     chosen = [name for name in wanted if name not in unwanted]
     if not chosen:
         return None
-    return Layout(qid, label, docid, chosen, [name for name in others if name not in chosen], asked)
+    return ColumnLayout(qid, label, docid, chosen, [name for name in others if name not in chosen], asked)
 
 
 def required_layout(
@@ -122,7 +112,7 @@ def required_layout(
     columns: Columns | None = None,
     kinds: Mapping[str, str] | None = None,
     features: Sequence[str] | None = None,
-) -> Layout:
+) -> ColumnLayout:
     """Like :func:`feature_layout`; what is missing is an error."""
     for name in features or ():
         if name not in names:
@@ -190,7 +180,7 @@ def by_role(columns: Columns | None, qid: str | None, docid: str | None, label: 
     return {**(columns or {}), **{role: name for role, name in given.items() if name is not None}}
 
 
-def typed_layout(table: FrameColumns, layout: Layout) -> Layout:
+def typed_layout(table: FrameColumns, layout: ColumnLayout) -> ColumnLayout:
     """Return a layout with all columns that hold categories, by their types or as the user says."""
     number_type(table, layout.label)
     kinds = {name: table.kind(name) for name in layout.features}
@@ -198,10 +188,10 @@ def typed_layout(table: FrameColumns, layout: Layout) -> Layout:
     for name in layout.features:
         if name not in asked:
             number_type(table, name)
-    return Layout(layout.qid, layout.label, layout.docid, layout.features, layout.skipped, asked)
+    return ColumnLayout(layout.qid, layout.label, layout.docid, layout.features, layout.skipped, asked)
 
 
-def type_of_features(table: FrameColumns, layout: Layout) -> np.dtype[Any]:
+def type_of_features(table: FrameColumns, layout: ColumnLayout) -> np.dtype[Any]:
     """Return the type that holds all features: float32 for small numbers only; categories need float64."""
     small = not layout.categorical and float32_holds([number_type(table, name) for name in layout.features])
     return np.dtype(np.float32 if small else np.float64)
@@ -209,11 +199,11 @@ def type_of_features(table: FrameColumns, layout: Layout) -> np.dtype[Any]:
 
 def typed_rows(
     batch: FrameColumns,
-    layout: Layout,
+    layout: ColumnLayout,
     start: int,
     dtype: np.dtype[Any],
     categories: dict[int, dict[Any, None]],
-) -> Rows:
+) -> ReadRows:
     """Return the rows of a batch of columns; the categories that occur are added to ``categories``, by column.
 
     ``start`` is the number of its first row, for messages.
@@ -236,7 +226,7 @@ def typed_rows(
     qid = _ids(batch, layout.qid, start)
     if qid.dtype.kind in "UO" and (qid == "").any():
         raise _no_value(layout.qid, start + int(np.argmax(qid == "")))
-    return Rows(X, labels, qid, doc_ids)
+    return ReadRows(X, labels, qid, doc_ids)
 
 
 def _finite(batch: FrameColumns, name: str, start: int, dtype: np.dtype[Any]) -> Array:
@@ -294,8 +284,7 @@ def _decoded(value: Any, name: str, row: int) -> Any:
         raise InputError(f"{what}; expected whole numbers or strings") from None
 
 
-def made_data(rows: Rows, layout: Layout, categories: Mapping[int, tuple[Any, ...]]) -> RankingData:
-    """Return all rows of a table as a data set."""
+def made_data(rows: ReadRows, layout: ColumnLayout, categories: Mapping[int, tuple[Any, ...]]) -> RankingData:
     return RankingData.from_arrays(
         rows.X,
         rows.labels,
@@ -305,164 +294,3 @@ def made_data(rows: Rows, layout: Layout, categories: Mapping[int, tuple[Any, ..
         allow_missing=True,
         categories=categories,
     )
-
-
-def read_csv(
-    path: Source,
-    *,
-    columns: Columns | None = None,
-    dtype: npt.DTypeLike | None = None,
-    negative: Literal["error", "zero"] = "error",
-    progress: Progress | None = None,
-) -> RankingData:
-    """Read feature data from text with a header line, separated by commas, tabs, semicolons or bars, plain or gzip.
-
-    The features are float32, with columns of text float64; ``columns`` and the rest as in :func:`rankwright.read_data`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "train.csv"
-    ...     _ = path.write_text("query_id,grade,bm25,price\\nq1,2,7.5,\\nq1,0,3.25,10\\n")
-    ...     data = read_csv(path)
-    >>> data.feature_names, data.labels.tolist(), data.X.tolist()
-    (('bm25', 'price'), [2.0, 0.0], [[7.5, nan], [3.25, 10.0]])
-    """
-    with open_file(path) as file:
-        table, layout = opened_table(file, columns, size=HEADER_BYTES)
-        if _is_large(file):
-            data = _read_quickly(file, table, layout, dtype, negative, progress)
-            if data is not None:
-                return data
-        cells = CellRows(layout, file.path, negative)
-        for batch, lines in _batches(text_table(utf8_lines(file, progress), file.path)):  # from its start again
-            cells.add(batch, lines)
-        return cells.finish(dtype)
-
-
-def opened_table(
-    file: OpenFile, columns: Columns | None, progress: Progress | None = None, size: int = CHUNK_BYTES
-) -> tuple[Table, Layout]:
-    """Open the table in a file of text, which is read in pieces of ``size``, and find what its columns are."""
-    table = text_table(utf8_lines(file, progress, size), file.path)
-    try:
-        return table, required_layout(table.names, columns)
-    except InputError as error:
-        raise InputError(error.message, file.path, 1) from None
-
-
-class CellRows:
-    """The columns of a table in text while it is read: rows are added, and taken all at once or some at a time."""
-
-    def __init__(self, layout: Layout, path: str | Path, negative: str) -> None:
-        self._layout, self._path, self._negative = layout, path, negative
-        self.numbers = {name: ValueColumn(name, path, name in layout.categorical) for name in layout.features}
-        self.numbers[layout.label] = ValueColumn(layout.label, path)
-        self.ids = {name: IdColumn(name, path) for name in (layout.qid, layout.docid) if name is not None}
-        self._n_rows = 0
-
-    def add(self, cells: Mapping[str, Sequence[str]], lines: Sequence[int]) -> None:
-        """Add rows."""
-        for name, ids in self.ids.items():
-            ids.add(cells[name], lines)
-        for name, column in self.numbers.items():
-            column.add(cells[name], lines)
-        self._n_rows += len(lines)
-
-    def add_chunk(self, chunk: Chunk) -> None:
-        """Add rows that compiled code has read."""
-        for name, ids in self.ids.items():
-            ids.add_array(chunk.ids(name))
-        self._n_rows += len(self.ids[self._layout.qid].parts[-1])
-        for name, column in self.numbers.items():
-            if name in chunk.spans:
-                column.add_texts(chunk.cells(chunk.spans[name]))
-            else:
-                column.add_values(chunk.values[name], *chunk.odd_cells(name))
-
-    @property
-    def categories(self) -> dict[int, tuple[str, ...]]:
-        """The texts of each column of them, by its number, so far.
-
-        While a column had no text yet, a missing one is NaN.
-        """
-        columns = [self.numbers[name] for name in self._layout.features]
-        return {at: tuple(column.texts) for at, column in enumerate(columns) if column.is_text}
-
-    def take(self, dtype: npt.DTypeLike | None) -> Rows:
-        """Return the rows since the last call; by default in the type that holds them all."""
-        layout = self._layout
-        labels = self.numbers[layout.label].labels(self._negative)
-        features = [self.numbers[name] for name in layout.features]
-        texts = [column.name for column in features if column.is_text]
-        wanted = np.dtype(dtype or (np.float64 if texts else np.float32))
-        if texts and wanted != np.float64:
-            raise InputError(f"{wanted} cannot hold the categories of {named(texts)}; expected float64", self._path)
-        X = np.empty((len(labels), len(features)), wanted)
-        for place, column in enumerate(features):
-            X[:, place] = column.take(wanted)
-        doc_ids = None if layout.docid is None else self.ids[layout.docid].take()
-        return Rows(X, labels, self.ids[layout.qid].take(), doc_ids)
-
-    def finish(self, dtype: npt.DTypeLike | None) -> RankingData:
-        """Return all rows as a data set."""
-        self._check_rows()
-        rows = self.take(dtype)
-        self._warn()
-        return made_data(rows, self._layout, self.categories)
-
-    def rows(self, table: Table, dtype: np.dtype[Any]) -> Iterator[Rows]:
-        """Iterate over the rows of a table, some at a time."""
-        for cells, lines in _batches(table):
-            self.add(cells, lines)
-            yield self.take(dtype)
-        self._check_rows()
-        self._warn()
-
-    def _check_rows(self) -> None:
-        if not self._n_rows:
-            raise InputError("has no rows after its header; expected one per document", self._path)
-
-    def _warn(self) -> None:
-        for name in self._layout.features:
-            self.numbers[name].warn(self._n_rows)
-
-
-def _is_large(file: OpenFile) -> bool:
-    """Whether compiled code pays: loading it takes as long as some megabytes in Python."""
-    size = os.fstat(file.raw.fileno()).st_size * (_PACKED if file.is_gzip else 1)
-    return size >= (_LARGE if "numba" not in sys.modules else _LARGE_IF_LOADED)
-
-
-def _read_quickly(
-    file: OpenFile,
-    table: Table,
-    layout: Layout,
-    dtype: npt.DTypeLike | None,
-    negative: str,
-    progress: Progress | None,
-) -> RankingData | None:
-    """The same data by compiled code; None if anything is unusual, or wrong."""
-    from rankwright.io.csv_kernel import NUMBER, SPAN
-
-    cells = CellRows(layout, file.path, negative)
-    kinds = dict.fromkeys(cells.numbers, NUMBER) | dict.fromkeys((*cells.ids, *layout.categorical), SPAN)
-    try:
-        for chunk in read_chunks(file, table.names, table.delimiter, kinds, progress):
-            cells.add_chunk(chunk)
-            kinds |= {name: SPAN for name, column in cells.numbers.items() if column.is_text}
-        return cells.finish(dtype)
-    except (Unusual, InputError):  # the reader of rows knows the line
-        return None
-
-
-def _batches(table: Table) -> Iterator[tuple[dict[str, Sequence[str]], list[int]]]:
-    """The cells of many rows at once, by column, and their lines."""
-    rows, n_cells = table.rows, len(table.names)
-    while batch := list(islice(rows, _BATCH_ROWS)):
-        lines, cells = [line for line, _ in batch], [row for _, row in batch]
-        if set(map(len, cells)) != {n_cells}:
-            at = next(place for place, row in enumerate(cells) if len(row) != n_cells)
-            raise table.uneven(len(cells[at]), lines[at])
-        yield dict(zip(table.names, zip(*cells, strict=True), strict=True)), lines

@@ -108,8 +108,8 @@ class _PandasColumns(FrameColumns):
         series = self._series[name]
         if hasattr(series, "cat"):
             return series.cat.codes.to_numpy(), series.cat.categories
-        codes, found = series.factorize()
-        return codes, found
+        codes, values = series.factorize()
+        return codes, values
 
 
 class _PolarsColumns(FrameColumns):
@@ -143,10 +143,10 @@ class _PolarsColumns(FrameColumns):
         return type(self._frame.schema[name]).__name__ == "String"
 
     def categories(self, name: str) -> tuple[Array, Any]:
-        found: dict[str | None, int] = {None: -1}
+        code_of: dict[str | None, int] = {None: -1}
         values = self._frame[name].to_list()
-        codes = np.array([found.setdefault(value, len(found) - 1) for value in values], np.int64)
-        return codes, list(found)[1:]
+        codes = np.array([code_of.setdefault(value, len(code_of) - 1) for value in values], np.int64)
+        return codes, list(code_of)[1:]
 
 
 class _ArrowColumns(FrameColumns):
@@ -196,7 +196,6 @@ class _ArrowColumns(FrameColumns):
 
 
 def is_frame(table: Any) -> bool:
-    """Whether this is a data frame, of any of the three libraries."""
     library, kind = _type_of(table)
     return (
         (library == "pandas" and hasattr(table, "iloc") and table.ndim == 2)
@@ -206,7 +205,6 @@ def is_frame(table: Any) -> bool:
 
 
 def columns_of(frame: Any) -> FrameColumns:
-    """The columns of a data frame."""
     library, kind = _type_of(frame)
     if not is_frame(frame):
         raise InputError(f"got {library}.{kind}; expected a pandas or polars DataFrame or a pyarrow Table")
@@ -253,17 +251,16 @@ def category_column(columns: FrameColumns, name: str) -> tuple[Array, tuple[Any,
     A string such as ``""`` or ``NA`` is a missing value, as in a table in text, unless the type of the column declares
     it to be a category.
     """
-    codes, found = columns.categories(name)
+    codes, categories = columns.categories(name)
     if not columns.is_declared(name):
-        is_value = np.array([str(value).strip().lower() not in MISSING for value in found], bool)
+        is_value = np.array([str(value).strip().lower() not in MISSING for value in categories], bool)
         places = np.append(np.where(is_value, np.cumsum(is_value) - 1, -1), -1)
-        codes, found = places[codes], [value for value, kept in zip(found, is_value, strict=True) if kept]
-    values, numbers = category_numbers(found, f"the column {name!r}")
+        codes, categories = places[codes], [value for value, kept in zip(categories, is_value, strict=True) if kept]
+    values, numbers = category_numbers(categories, f"the column {name!r}")
     return np.append(numbers, NO_CATEGORY)[codes], values
 
 
 def holds_categories(columns: FrameColumns, name: str) -> bool:
-    """Whether a column holds categories."""
     return columns.kind(name) in ("category", "text")
 
 
@@ -277,13 +274,11 @@ def number_column(columns: FrameColumns, name: str, dtype: np.dtype[Any]) -> Arr
 
 
 def has_categories(X: Any) -> bool:
-    """Whether this is a data frame with columns of categories."""
     columns = columns_of(X) if is_frame(X) else None
     return columns is not None and any(holds_categories(columns, name) for name in columns.names)
 
 
 def has_qid(X: Any) -> bool:
-    """Whether this is a data frame with a column ``qid``."""
     if not is_frame(X):
         return False
     return _QID in (map(str, X.columns) if hasattr(X, "iloc") else columns_of(X).names)
@@ -334,7 +329,6 @@ def float32_holds(types: Sequence[np.dtype[Any]]) -> bool:
 
 
 def check_different(names: Sequence[str]) -> None:
-    """Reject two columns of the same name."""
     name, times = Counter(names).most_common(1)[0] if names else ("", 0)
     if times > 1:
         raise InputError(f"{times} columns are called {name!r}; expected a different name for every column")

@@ -2,7 +2,7 @@
 
 Feature ids start at 1 and increase along a line; features that a line leaves out are 0. Files without ``qid:`` take
 their queries from group sizes, as LightGBM's do. A first line ``# features:`` with tab-separated names, a comment to
-other programs, names the features. The parser itself is in :mod:`rankwright.data.letor_kernel`, imported only when
+other programs, names the features. The parser itself is in :mod:`rankwright.io.kernels`, imported only when
 features are read: labels alone are read without numba.
 """
 
@@ -25,11 +25,11 @@ from rankwright.data import sparse as sp
 from rankwright.data.dataset import RankingData, most_features
 from rankwright.data.threads import threads_of
 from rankwright.errors import InputError
-from rankwright.io.columns import MAX_FIELD, read_columns
+from rankwright.io.fields import MAX_FIELD, read_fields
 from rankwright.io.files import OpenFile, Progress, Source, map_ahead, open_file, read_ahead
 
 if TYPE_CHECKING:
-    from rankwright.io.letor_kernel import Fault, LineParser, Parsed
+    from rankwright.io.kernels import Fault, LineParser, Parsed
 
 __all__ = ["read_letor"]
 
@@ -120,12 +120,6 @@ class CommentedQueriesLook(CommentedQueries):
         return True
 
 
-def commented_id(comment: bytes) -> bytes:
-    """The document id of a comment of that form; empty for others."""
-    match = _FORM.fullmatch(comment)
-    return b"" if match is None else match[1]
-
-
 # Error messages for lines of LETOR text.
 
 
@@ -144,7 +138,7 @@ def bad_label(token: bytes) -> str:
 
 
 def explain(chunk: bytes, fault: Fault, n_features: int | None, dtype: np.dtype[Any]) -> str:
-    from rankwright.io import letor_kernel as kernel
+    from rankwright.io import kernels as kernel
 
     token = _TOKEN.match(chunk, fault.at)[0]  # type: ignore[index]  # it matches the empty string
     name, colon, value = token.partition(b":")
@@ -174,11 +168,6 @@ def explain(chunk: bytes, fault: Fault, n_features: int | None, dtype: np.dtype[
 
 
 # Query ids from group sizes, for LETOR text without `qid:`, as LightGBM's files have them.
-
-
-def qid_from_groups(path: str | Path, group: str | Path | npt.ArrayLike | None, n_rows: int, line: int) -> Array:
-    """Query ids "1", "2", … for consecutive groups of rows."""
-    return Groups(path, group, line).qid(0, n_rows, is_all=True)
 
 
 class Groups:
@@ -218,16 +207,16 @@ class Groups:
 
 
 def _read_group_sizes(path: str | Path) -> Array:
-    parts = []
-    for columns in read_columns(path, ["size"], ["size"]):
+    chunks = []
+    for columns in read_fields(path, ["size"], ["size"]):
         sizes = columns.numbers("size")
         wrong = np.flatnonzero((sizes < 0) | (sizes != np.floor(sizes)))
         if len(wrong):
             raise InputError(
                 f"group size {sizes[wrong[0]]:g}; expected a whole number", path, int(columns.lines[wrong[0]])
             )
-        parts.append(sizes)
-    return np.concatenate(parts)
+        chunks.append(sizes)
+    return np.concatenate(chunks)
 
 
 # Lines of LETOR text without their features: labels, query ids and document ids, checked as they are read.
@@ -338,7 +327,8 @@ class LetorRows:
         if comments is None:
             return np.zeros(len(lines), "U1")
         if self._commented is True:
-            ids = [*map(commented_id, comments)]
+            matches = map(_FORM.fullmatch, comments)
+            ids = [b"" if match is None else match[1] for match in matches]
         else:
             matches = map(_DOC_ID.search, comments)
             ids = [b"" if match is None else match[match.lastindex or 0] for match in matches]
@@ -376,7 +366,7 @@ class LetorRows:
             raise InputError(f"has no documents; {EXPECTED}", self._path)
         labels = np.concatenate(self._labels)
         if not self._has_qid:
-            qid = qid_from_groups(self._path, group, len(labels), self._first_line)
+            qid = Groups(self._path, group, self._first_line).qid(0, len(labels), is_all=True)
         elif group is not None:
             raise InputError("has qid:Q in its lines, and group was given too; expected only one of them", self._path)
         else:
@@ -452,7 +442,7 @@ def read_letor(
     >>> data.X.tolist(), data.labels.tolist(), data.doc_ids.tolist()
     ([[0.5, 0.0, 1.0], [0.0, 7.0, 0.0]], [2.0, 0.0], ['x', 'y'])
     """
-    from rankwright.io.letor_kernel import MAX_ID
+    from rankwright.io.kernels import MAX_ID
 
     target, threads = np.dtype(dtype), threads_of(n_jobs)
     if target not in (np.dtype(np.float32), np.dtype(np.float64)):
@@ -495,7 +485,7 @@ def parsed_lines(
     progress: Progress | None,
 ) -> Generator[tuple[Parsed, float], None, None]:
     """Parsed lines with the share of the file read so far; everything but features is added to ``rows``."""
-    from rankwright.io.letor_kernel import LineParser
+    from rankwright.io.kernels import LineParser
 
     parsers = [LineParser(dtype, n_features, null) for _ in range(1 if threads == 1 else 2 * threads + 1)]
     width, widest_line, n_bytes, first_line = n_features or 0, 0, 0, 1
@@ -577,7 +567,6 @@ def read_letor_queries(path: Source, progress: Progress | None = None) -> dict[s
 
 
 def _light_rows(file: OpenFile, negative: Negative, progress: Progress | None) -> LetorRows:
-    """All rows, without their features."""
     rows = LetorRows(file.path, negative)
     first_line = 1
     with closing(_text_chunks(file, progress)) as chunks:

@@ -60,15 +60,15 @@ def write_letor(data: RankingData, path: str | Path) -> None:
             file.write(NAMES + "\t".join(names).encode() + b"\n")
         for start in range(0, data.n_docs, _WRITE_ROWS):
             rows = slice(start, start + _WRITE_ROWS)
-            parts = [
+            texts = [
                 [*map(repr, _shortest(data.labels[rows]))],
                 [heads[query] for query in queries[rows].tolist()],
                 _feature_texts(data, rows),
             ]
             if data.doc_ids is not None:
                 doc_ids = _checked_ids(data.doc_ids[rows], "document id")
-                parts.append([f"# docid = {doc}" if doc else "" for doc in doc_ids])
-            file.write("".join(f"{''.join(line).rstrip()}\n" for line in zip(*parts, strict=True)).encode())
+                texts.append([f"# docid = {doc}" if doc else "" for doc in doc_ids])
+            file.write("".join(f"{''.join(line).rstrip()}\n" for line in zip(*texts, strict=True)).encode())
 
 
 def _checked_ids(ids: Array, what: str) -> list[str]:

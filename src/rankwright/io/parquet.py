@@ -1,7 +1,7 @@
 """Parquet: a file, or a folder of files as one table, read in batches, and written; needs pyarrow.
 
 The files of a folder have the same columns, in any order. Folders such as ``bucket=3`` say how the rows were spread:
-``bucket`` is no feature. What a program leaves out of the files because folders tell it (``qid=17``) is a column again.
+``bucket`` is no feature. What a program leaves out of the files because folders have it (``qid=17``) becomes a column.
 """
 
 from __future__ import annotations
@@ -22,11 +22,19 @@ from rankwright._types import Array
 from rankwright.data.dataset import RankingData
 from rankwright.data.order import join_ids
 from rankwright.errors import InputError
-from rankwright.io.features import Rows, by_role, made_data, required_layout, type_of_features, typed_layout, typed_rows
+from rankwright.io.features import (
+    ReadRows,
+    by_role,
+    made_data,
+    required_layout,
+    type_of_features,
+    typed_layout,
+    typed_rows,
+)
 from rankwright.io.files import OpenFile, Progress, Source, open_file, replace_file
 from rankwright.io.folder import HEADER
 from rankwright.io.frames import check_different, column_batches, columns_of, import_library
-from rankwright.io.roles import Columns, Layout, find, find_query, named_in
+from rankwright.io.roles import ColumnLayout, Columns, find, find_query, named_in
 from rankwright.io.tables import PARQUET, parquet_file, reading_parquet
 
 __all__ = ["read_parquet", "write_parquet"]
@@ -40,7 +48,7 @@ _TABLE_LOGS = {"_delta_log": "Delta", ".hoodie": "Hudi"}
 
 
 @dataclass(frozen=True)
-class Piece:
+class DataPiece:
     """One file or data folder.
 
     `path`: where it is. `kind` ({"parquet", "folder"}): what it is. `name`: its path within the folder of pieces, for
@@ -53,7 +61,7 @@ class Piece:
     keys: dict[str, str] = field(default_factory=dict)
 
 
-def pieces_of(folder: str | Path) -> list[Piece]:
+def pieces_of(folder: str | Path) -> list[DataPiece]:
     """The pieces in a folder and the folders below it, by name; none if there is any other file before the first.
 
     Examples
@@ -67,18 +75,18 @@ def pieces_of(folder: str | Path) -> list[Piece]:
     [('bucket=0/part-0.parquet', {'bucket': '0'}), ('bucket=1/part-0.parquet', {'bucket': '1'})]
     """
     top = Path(folder)
-    found: list[Piece] = []
+    listed: list[DataPiece] = []
     for path in _entries(top):
         name = path.relative_to(top).as_posix()
         kind = _kind_of(path)
-        if kind is None and found:
+        if kind is None and listed:
             raise InputError(f"has Parquet files or data folders, and {name}; expected one kind of pieces only", top)
         if kind is None:
             return []
-        if found and found[0].kind != kind:
-            raise InputError(f"has Parquet files and data folders ({found[0].name}, {name}); expected one kind", top)
-        found.append(Piece(path, kind, name, keys_of(name)))
-    return found
+        if listed and listed[0].kind != kind:
+            raise InputError(f"has Parquet files and data folders ({listed[0].name}, {name}); expected one kind", top)
+        listed.append(DataPiece(path, kind, name, keys_of(name)))
+    return listed
 
 
 def _entries(folder: Path) -> Iterator[Path]:
@@ -176,7 +184,6 @@ def read_table(
     negative: Literal["error", "zero"] = "error",
     progress: Progress | None = None,
 ) -> RankingData:
-    """All of a table in memory."""
     X, labels = np.empty((table.n_rows, len(table.features)), dtype), np.empty(table.n_rows)
     qids: list[Array] = []
     doc_ids: list[Array] = []
@@ -188,7 +195,7 @@ def read_table(
         doc_ids += [] if rows.doc_ids is None else [rows.doc_ids]
         at = part.stop
     with reading_parquet(table.path):
-        rows = Rows(X, labels, join_ids(qids), join_ids(doc_ids) if doc_ids else None)
+        rows = ReadRows(X, labels, join_ids(qids), join_ids(doc_ids) if doc_ids else None)
         return made_data(rows, table.layout, {at: tuple(values) for at, values in table.categories.items()})
 
 
@@ -219,7 +226,7 @@ def write_parquet(data: RankingData, path: str | Path) -> None:
 class _File:
     source: Source
     keys: Keys
-    layout: Layout
+    layout: ColumnLayout
     dtype: np.dtype[Any]
     n_rows: int
     n_bytes: int
@@ -273,8 +280,8 @@ class ParquetTable:
         given = {name for _, keys in sources for name in keys}
         used: set[str] = set()
         if given:
-            with _opened(sources[0][0]) as file:
-                names = list(dict.fromkeys([*file.parquet.schema_arrow.names, *sorted(given)]))
+            with _opened(sources[0][0]) as (_, parquet):
+                names = list(dict.fromkeys([*parquet.schema_arrow.names, *sorted(given)]))
             columns = self._columns
             documents = [name for name in names if name not in given or name == "docid"]
             roles = (find_query(names, columns), find(names, "label", columns), find(documents, "docid", columns))
@@ -294,28 +301,25 @@ class ParquetTable:
 
     @property
     def has_doc_ids(self) -> bool:
-        """Whether there is a column of document ids."""
         return self.layout.docid is not None
 
     @property
     def n_bytes(self) -> int:
-        """Size of the files."""
         return sum(file.n_bytes for file in self._files)
 
     def rows(
         self, dtype: np.dtype[Any], negative: Literal["error", "zero"], progress: Progress | None = None
-    ) -> Iterator[Rows]:
-        """All rows, some at a time, files in their order."""
+    ) -> Iterator[ReadRows]:
         done, total = 0, self.n_bytes
         for file in self._files:
-            with _opened(file.source) as opened:
+            with _opened(file.source) as (_, parquet):
                 start = 0
-                for batch in _batches(opened, file):
+                for batch in _batches(parquet, file):
                     rows = typed_rows(columns_of(batch), file.layout, start, dtype, self.categories)
                     start += batch.num_rows
                     if start > file.n_rows:
                         break
-                    yield Rows(rows.X, _checked(rows.labels, start, negative), rows.qid, rows.doc_ids)
+                    yield ReadRows(rows.X, _checked(rows.labels, start, negative), rows.qid, rows.doc_ids)
                     if progress is not None:
                         progress(done + file.n_bytes * start // max(1, file.n_rows), total)
                 if start != file.n_rows:
@@ -324,9 +328,9 @@ class ParquetTable:
 
     def _described(self, source: Source, keys: Keys, features: Sequence[str] | None) -> _File:
         first = self._files[0] if self._files else None
-        with _opened(source) as file:
-            n_bytes = os.fstat(file.source.raw.fileno()).st_size
-            columns = columns_of(_with_keys(file.parquet.schema_arrow.empty_table(), keys))
+        with _opened(source) as (file, parquet):
+            n_bytes = os.fstat(file.raw.fileno()).st_size
+            columns = columns_of(_with_keys(parquet.schema_arrow.empty_table(), keys))
             check_different(columns.names)
             names = [name for name in columns.names if name not in self.left_out]
             if first is not None and features is None:
@@ -335,35 +339,28 @@ class ParquetTable:
             layout = typed_layout(columns, required_layout(names, self._columns, columns.kinds(), features))
             if first is not None:
                 _check_kinds(layout, first)
-            n_rows = file.parquet.metadata.num_rows
+            n_rows = parquet.metadata.num_rows
             _check_size(n_rows, len(layout.used), n_bytes)
             return _File(source, keys, layout, type_of_features(columns, layout), n_rows, n_bytes)
 
 
-@dataclass(frozen=True)
-class _Opened:
-    source: OpenFile
-    parquet: Any
-
-
 @contextmanager
-def _opened(path: Source) -> Iterator[_Opened]:
-    """An open Parquet file; what goes wrong is an error that names it."""
+def _opened(path: Source) -> Iterator[tuple[OpenFile, Any]]:
+    """An open file, and the same opened with pyarrow; what goes wrong is an error that names it."""
     with open_file(path) as source, reading_parquet(source.path), parquet_file(source) as file:
-        yield _Opened(source, file)
+        yield source, file
 
 
-def _batches(opened: _Opened, file: _File) -> Iterator[Any]:
+def _batches(parquet: Any, file: _File) -> Iterator[Any]:
     arrow = import_library("pyarrow")
     size = max(1, _READ_VALUES // len(file.layout.used))
-    for batch in opened.parquet.iter_batches(
-        batch_size=size, columns=[name for name in file.layout.used if name not in file.keys]
-    ):
+    columns = [name for name in file.layout.used if name not in file.keys]
+    for batch in parquet.iter_batches(batch_size=size, columns=columns):
         yield _with_keys(arrow.table(batch), file.keys)
 
 
 def _with_keys(table: Any, keys: Keys) -> Any:
-    """A table with a column for each value that its folders tell."""
+    """Add a column for each value in the names of the folders."""
     arrow = import_library("pyarrow")
     for name, value in keys.items():
         if name in table.column_names:
@@ -375,13 +372,13 @@ def _with_keys(table: Any, keys: Keys) -> Any:
 
 def _typed(values: Sequence[str | None]) -> list[Any]:
     """Values from the names of folders: whole or other numbers if all are, else text; None where there is no name."""
-    known = [value for value in values if value is not None and value != _NO_VALUE]
+    present = [value for value in values if value is not None and value != _NO_VALUE]
     for kind in (int, float):
         try:
-            numbers = [kind(value) for value in known]
+            numbers = [kind(value) for value in present]
         except ValueError:
             continue
-        plain = all(str(number) == value for number, value in zip(numbers, known, strict=True))
+        plain = all(str(number) == value for number, value in zip(numbers, present, strict=True))
         if plain and all(math.isfinite(number) and abs(number) < 1 << 63 for number in numbers):
             return [None if value is None or value == _NO_VALUE else kind(value) for value in values]
     return [None if value == _NO_VALUE else value for value in values]
@@ -403,7 +400,7 @@ def _path_of(file: _File) -> str | Path:
     return file.source.path if isinstance(file.source, OpenFile) else file.source
 
 
-def _check_kinds(layout: Layout, first: _File) -> None:
+def _check_kinds(layout: ColumnLayout, first: _File) -> None:
     differing = sorted(set(layout.categorical) ^ set(first.layout.categorical))
     where = _path_of(first)
     if differing:

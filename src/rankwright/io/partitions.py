@@ -74,7 +74,6 @@ class PartitionSource:
 
     @property
     def name(self) -> str:
-        """The name of the partition, for messages."""
         return self.entry.name
 
     def load(self) -> RankingData:
@@ -89,11 +88,11 @@ class PartitionSource:
     def _opened(self) -> Container:
         path = Path(self.folder) / self.name
         try:
-            found = header_sum(path)
+            checksum = header_sum(path)
         except OSError as error:
             raise PARTITIONS.damaged(Path(self.folder), f"{self.name} cannot be read: {reason(error)}") from None
-        if found != self.entry.crc32:
-            what = f"the checksum of {self.name}/{HEADER} is {found}; expected {self.entry.crc32}"
+        if checksum != self.entry.crc32:
+            what = f"the checksum of {self.name}/{HEADER} is {checksum}; expected {self.entry.crc32}"
             raise PARTITIONS.damaged(Path(self.folder), what)
         opened = Container.open(path, FOLDER)
         size = (opened.header.get("queries"), opened.header.get("documents"), opened.n_bytes)
@@ -103,7 +102,6 @@ class PartitionSource:
 
 
 def header_sum(path: Path) -> str:
-    """CRC-32 of the header of a data folder."""
     return f"{zlib.crc32((path / HEADER).read_bytes()):08x}"
 
 
@@ -117,7 +115,7 @@ class Manifest:
     def __init__(self, stored: Container) -> None:
         self.path, self.header, self._stored = stored.path, stored.header, stored
         with stored.understood():
-            self.partitions = [_entry(found) for found in self.header["partitions"]]
+            self.partitions = [_entry(sizes) for sizes in self.header["partitions"]]
             self.n_queries, self.n_docs, self.n_features = (
                 _count(self.header[key], key) for key in ("queries", "documents", "features")
             )
@@ -128,10 +126,10 @@ class Manifest:
                 raise InputError("the categorical features are not numbers")
             if not self.partitions or len({partition.name for partition in self.partitions}) < len(self.partitions):
                 raise InputError("it lists no partitions, or one twice")
-            found = tuple(
+            sizes = tuple(
                 sum(getattr(partition, key) for partition in self.partitions) for key in ("queries", "documents")
             )
-            if found != (self.n_queries, self.n_docs):
+            if sizes != (self.n_queries, self.n_docs):
                 raise InputError("the sizes of its partitions do not add up")
 
     @cached_property
@@ -151,27 +149,28 @@ class Manifest:
         with self._stored.understood():
             powers = [_power(self.header["powers"][name]) for name in STATISTICS[3:]]
         return [
-            Statistics(partition.documents, *ends, *(Sums(own, power) for own, power in zip(sums, powers, strict=True)))
+            Statistics(
+                partition.documents,
+                *ends,
+                *(Sums(of_partition, power) for of_partition, power in zip(sums, powers, strict=True)),
+            )
             for partition, *ends, sums in zip(
                 self.partitions, low, high, missing, zip(*digits, strict=True), strict=True
             )
         ]
 
     def total(self) -> Statistics | None:
-        """The statistics of the features of all partitions, as reading them gives them; None where they are not
-        known."""
+        """The statistics of the features of all partitions together; None where they are not known."""
         if self.header["version"] < 2 or self.header["categorical"]:
             return None
         return reduce(Statistics.merge, self.statistics)
 
     @property
     def sources(self) -> list[PartitionSource]:
-        """One for each partition."""
         return [PartitionSource(str(self.path.absolute()), partition) for partition in self.partitions]
 
     @property
     def n_bytes(self) -> int:
-        """Size on disk."""
         return self._stored.n_bytes + sum(partition.bytes for partition in self.partitions)
 
     def verify(self) -> None:
@@ -204,8 +203,8 @@ def read_manifest(path: str | Path) -> Manifest:
     return Manifest(Container.open(path, PARTITIONS))
 
 
-def _entry(found: Any) -> PartitionEntry:
-    entry = PartitionEntry(**{key: found[key] for key in ("name", "queries", "documents", "bytes", "crc32", "labels")})
+def _entry(stored: Any) -> PartitionEntry:
+    entry = PartitionEntry(**{key: stored[key] for key in ("name", "queries", "documents", "bytes", "crc32", "labels")})
     if not isinstance(entry.name, str) or Path(entry.name).name != entry.name or entry.name in ("", ".", ".."):
         raise InputError("the name of a partition is not one")
     for key in ("queries", "documents", "bytes"):
@@ -224,9 +223,9 @@ def _power(number: Any) -> int:
     return number
 
 
-def _is_list(found: Any, kind: type, length: int | None = None) -> bool:
-    right = isinstance(found, list) and all(isinstance(one, kind) for one in found)
-    return right and (length is None or len(found) == length)
+def _is_list(value: Any, kind: type, length: int | None = None) -> bool:
+    is_list = isinstance(value, list) and all(isinstance(item, kind) for item in value)
+    return is_list and (length is None or len(value) == length)
 
 
 def _count(number: Any, what: str) -> int:
@@ -340,10 +339,10 @@ def _append(writer: FolderWriter, name: str, arrays: Sequence[Array], shape: tup
 def _append_sparse(writer: FolderWriter, partitions: Callable[[], Iterator[RankingData]]) -> None:
     tables = [partition.X for partition in partitions()]
     n_stored = sum(len(X.data) for X in tables)
-    whole = np.int32 if n_stored < 2**31 else np.int64
+    index_type = np.int32 if n_stored < 2**31 else np.int64
     _append(writer, "X_data", [X.data for X in tables], None)
     for name in ("X_indices", "X_indptr"):
-        with writer.open(name, whole) as file:
+        with writer.open(name, index_type) as file:
             done = 0
             for at, X in enumerate(tables):
                 assert sparse.issparse(X)

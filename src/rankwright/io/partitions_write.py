@@ -1,34 +1,36 @@
-"""Writing partitions: rows go to files of their partition as they are read, then the queries of each partition are
-brought together.
+"""Writing partitions: inputs are read some rows at a time, rows go to files of their partition, then each is grouped.
 
-Memory holds some batches of rows, and some bytes for each row of one partition; it does not grow with the rest. The
+Memory holds some batches of rows, and up to 28 bytes for each row of one partition; it does not grow with the rest. The
 same rows in the same order give the same bytes.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from rankwright._types import Array
 from rankwright.data import sparse
-from rankwright.data.categories import NO_CATEGORY, category_numbers, named
-from rankwright.data.dataset import most_features
+from rankwright.data.categories import NO_CATEGORY, category_numbers, check_holds, named
+from rankwright.data.dataset import most_features, rows_of
 from rankwright.data.order import query_chunks, sizes_to_indptr
 from rankwright.data.statistics import Statistics, StatisticsBuilder, Sums
-from rankwright.data.subsets import rows_of
 from rankwright.errors import InputError
 from rankwright.io.container import ArrayFile, FolderWriter, writing
-from rankwright.io.features import Rows
-from rankwright.io.files import Progress, replace_folder
-from rankwright.io.folder import FOLDER, folder_facts, storable_ids
-from rankwright.io.partition_inputs import Input, Settings
+from rankwright.io.csv import CellRows, opened_table
+from rankwright.io.detect import FEATURE_FORMATS, FORMATS, detected
+from rankwright.io.features import ReadRows
+from rankwright.io.files import Progress, open_file, replace_folder
+from rankwright.io.folder import FOLDER, folder_facts, load_folder, storable_ids
+from rankwright.io.parquet import ParquetTable, pieces_of
 from rankwright.io.partitions import (
     MANIFEST,
     PARTITIONS,
@@ -38,9 +40,199 @@ from rankwright.io.partitions import (
     is_partitions,
     read_manifest,
 )
+from rankwright.io.roles import Columns
 
-# Rows on their way into partitions: written to files of their partition in the order in which they come, memory
-# bounded.
+# Inputs, read some rows at a time: LETOR text, CSV, Parquet, data folders; a file or many.
+#
+# Only what is known of an input before it is read decides how its rows are kept on the way; what turns out at its end
+# (the number of columns of text, categories, whether there are document ids) is asked for then.
+
+
+Categories = dict[int, dict[Any, None]]
+_BATCH_VALUES = 1 << 19  # of a data folder, copied at a time
+
+
+@dataclass(frozen=True)
+class InputSettings:
+    """How inputs are read.
+
+    `dtype`: the type of all features. `group`: documents per query, for text without ``qid:``. `negative` ({"error",
+    "zero"}): whether a label below 0 is an error or becomes 0. `is_only`: whether there is one input: groups without
+    ids are queries of one file only.
+    """
+
+    dtype: np.dtype[Any]
+    group: Path | None = None
+    negative: Literal["error", "zero"] = "error"
+    is_only: bool = True
+
+
+class Input(ABC):
+    """Something with rows.
+
+    `path`: the file or folder. `dtype`: the type of the features; None: any, as in text. `is_sparse`: none: whichever
+    is smaller, as in text. `names`: names of the features. `n_bytes`: its size, for the progress. `width`,
+    `categories`, `n_written`, `has_doc_ids`: columns; categories by column; values written out, zeros included; whether
+    any document has an id. Known when all rows have been read.
+    """
+
+    path: Path
+    dtype: np.dtype[Any] | None = None
+    is_sparse: bool | None = False
+    names: tuple[str, ...] | None
+    n_bytes: int
+    width: int
+    categories: Categories
+    n_written: int = 0
+    has_doc_ids: bool
+
+    @abstractmethod
+    def rows(self, settings: InputSettings, progress: Progress | None) -> Iterator[ReadRows]:
+        """All rows, some at a time."""
+
+
+def inputs_of(path: Path, columns: Columns | None = None) -> list[Input]:
+    """What is to be read of a file or folder: itself, or the pieces in it, one after the other."""
+    if not path.is_file() and not path.is_dir() and path.exists():
+        raise InputError("is neither a file nor a folder; expected one, as it is opened twice", path)
+    with detected(path, columns) as detection:
+        kind = detection.kind
+    if kind not in FEATURE_FORMATS:
+        raise InputError("contains no features; expected LETOR lines, CSV, Parquet or a data folder", path)
+    if columns is not None and not FORMATS[kind].has_columns:
+        raise InputError("has no columns to name; expected CSV or Parquet with --columns", path)
+    if kind == "letor":
+        return [LetorInput(path)]
+    if kind == "csv":
+        return [CsvInput(path, columns)]
+    if kind == "parquet":
+        return [ParquetInput(path, columns)]
+    if kind == "partitions":
+        return [FolderInput(path / source.name) for source in read_manifest(path).sources]
+    return [FolderInput(piece.path) for piece in pieces_of(path)] if kind == "folders" else [FolderInput(path)]
+
+
+class ParquetInput(Input):
+    def __init__(self, path: Path, columns: Columns | None = None) -> None:
+        self.path = path
+        self.table = ParquetTable(path, columns=columns)
+        self.dtype = self.table.dtype
+        self.names = tuple(self.table.features)
+        self.width, self.n_bytes = len(self.names), self.table.n_bytes
+        self.categories, self.has_doc_ids = self.table.categories, self.table.has_doc_ids
+
+    def rows(self, settings: InputSettings, progress: Progress | None) -> Iterator[ReadRows]:
+        return self.table.rows(settings.dtype, settings.negative, progress)
+
+
+class FolderInput(Input):
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        data = load_folder(path)
+        self.dtype, self.is_sparse, self.names = data.X.dtype, data.is_sparse, data.feature_names
+        self.width, self.has_doc_ids = data.n_features, data.doc_ids is not None
+        self.n_bytes = int((data.X.data if data.is_sparse else data.X).nbytes)
+        self.categories = {at: dict.fromkeys(values) for at, values in data.categories.items()}
+
+    def rows(self, settings: InputSettings, progress: Progress | None) -> Iterator[ReadRows]:
+        data = load_folder(self.path)
+        if settings.dtype != data.X.dtype:
+            check_holds(data, settings.dtype)
+        stops = data.X.indptr if data.is_sparse else np.arange(data.n_docs + 1) * max(1, data.n_features)
+        query = data.query_of_row()
+        for first, last in query_chunks(stops, _BATCH_VALUES):
+            X = data.X[first:last]
+            with np.errstate(over="ignore"):
+                X = X.astype(settings.dtype)
+            _check_fits(X, first, self.path, settings.dtype)
+            doc_ids = None if data.doc_ids is None else data.doc_ids[first:last]
+            yield ReadRows(X, data.labels[first:last], data.query_ids[query[first:last]], doc_ids)
+            if progress is not None:
+                progress(self.n_bytes * last // data.n_docs, self.n_bytes)
+
+
+def _check_fits(X: Any, start: int, path: Path, dtype: np.dtype[Any]) -> None:
+    values = X.data if sparse.issparse(X) else X
+    if np.isinf(values).any():
+        rows = np.isinf(X.toarray() if sparse.issparse(X) else X).any(axis=1)
+        what = f"row {start + int(np.argmax(rows))} (from 0) has a value that does not fit {dtype}"
+        raise InputError(f"{what}; expected float64", path)
+
+
+class LetorInput(Input):
+    is_sparse = None
+
+    def __init__(self, path: Path) -> None:
+        from rankwright.io.letor import names_in
+
+        self.path = path
+        with open_file(path) as file:
+            names = names_in(file)
+            self.n_bytes = os.fstat(file.raw.fileno()).st_size
+        self.names = None if names is None else tuple(names)
+        self.width, self.n_written, self.has_doc_ids = len(names or ()), 0, False
+        self.categories = {}
+
+    def rows(self, settings: InputSettings, progress: Progress | None) -> Iterator[ReadRows]:
+        """All rows, some at a time; features as CSR of as many columns as there are so far."""
+        from rankwright.io.letor import EXPECTED, Groups, LetorRows, is_commented, parsed_lines
+
+        with open_file(self.path) as file:
+            rows = LetorRows(file.path, settings.negative, is_commented(file))
+            n_rows, groups = 0, None
+            n_named = None if self.names is None else len(self.names)
+            for parsed, _ in parsed_lines(file, rows, settings.dtype, n_named, 0.0, 1, progress):
+                if not len(parsed.counts):
+                    continue
+                labels, qid, doc_ids = rows.take()
+                if qid is None and not settings.is_only:
+                    what = "has no qid, and is one of several inputs; expected qid:Q after the label"
+                    raise InputError(what, self.path, rows.first_line)
+                if qid is None:
+                    groups = groups or Groups(self.path, settings.group, rows.first_line)
+                    qid = groups.qid(n_rows, n_rows + len(labels))
+                n_rows += len(labels)
+                self.has_doc_ids |= bool((doc_ids != "").any())
+                yield ReadRows(self._features(parsed, settings.dtype), labels, qid, doc_ids)
+        if groups is not None:
+            groups.qid(n_rows, n_rows, is_all=True)
+        elif settings.group is not None:
+            raise InputError("has qid:Q in its lines, and group was given too; expected only one of them", self.path)
+        if not n_rows:
+            raise InputError(f"has no documents; {EXPECTED}", self.path)
+
+    def _features(self, parsed: Any, dtype: np.dtype[Any]) -> sparse.csr_array:
+        counts, columns, values = parsed.counts, parsed.columns, parsed.values.astype(dtype)
+        self.n_written += len(values)
+        self.width = max(self.width, int(columns.max()) + 1 if len(columns) else 0)
+        kept = values != 0
+        if not kept.all():
+            counts = np.bincount(np.repeat(np.arange(len(counts)), counts)[kept], minlength=len(counts))
+        indptr = np.append(0, np.cumsum(counts))
+        return sparse.csr_array((values[kept], columns[kept], indptr), shape=(len(counts), self.width))
+
+
+class CsvInput(Input):
+    def __init__(self, path: Path, columns: Columns | None = None) -> None:
+        self.path, self._columns = path, columns
+        with open_file(path) as file:
+            layout = opened_table(file, columns)[1]
+            self.n_bytes = os.fstat(file.raw.fileno()).st_size
+        self.names = tuple(layout.features)
+        self.width, self.has_doc_ids = len(self.names), layout.docid is not None
+        self.categories = {}
+
+    def rows(self, settings: InputSettings, progress: Progress | None) -> Iterator[ReadRows]:
+        with open_file(self.path) as file:
+            table, layout = opened_table(file, self._columns, progress)
+            cells = CellRows(layout, file.path, settings.negative)
+            yield from cells.rows(table, settings.dtype)
+            self.categories = {at: dict.fromkeys(texts) for at, texts in cells.categories.items()}
+
+
+# Rows on their way into partitions: written to files of their partition in the order in which they come. Each run of
+# rows of one query carries 64 bits of the hash of its id; that equal hashes are equal ids is checked when ids are
+# written.
 #
 # The partition of a query is a hash of its id, the same on every machine: BLAKE2b of the id as text, modulo the number
 # of partitions. A number and the text of it are in the same partition.
@@ -84,23 +276,21 @@ class Spill:
 
     def __init__(self, folder: Path, n_partitions: int, shown: Path) -> None:
         self.folder, self.n_partitions, self._shown = folder, n_partitions, shown
-        self._held: list[tuple[Rows, Array]] = []
+        self._held: list[tuple[ReadRows, Array]] = []
         self._held_bytes = 0
         self._kinds: dict[str, tuple[str, str | Path]] = {}
         self.keeps_documents = True
         with writing(shown):
             folder.mkdir()
 
-    def add(self, rows: Rows, path: str | Path) -> None:
-        """Add rows of an input."""
-        rows = Rows(rows.X, rows.labels, self._ids(rows.qid, "query", path), self._documents(rows, path))
+    def add(self, rows: ReadRows, path: str | Path) -> None:
+        rows = ReadRows(rows.X, rows.labels, self._ids(rows.qid, "query", path), self._documents(rows, path))
         self._held.append((rows, _hashes(rows.qid)))
         self._held_bytes += rows.n_bytes
         if self._held_bytes >= _HELD_BYTES:
             self.flush()
 
     def flush(self) -> None:
-        """Write what is held in memory."""
         taken = [(rows, hashes, *self._by_partition(hashes)) for rows, hashes in self._held]
         self._held, self._held_bytes = [], 0
         for partition in range(self.n_partitions):
@@ -121,10 +311,9 @@ class Spill:
         return order, np.searchsorted(partitions[order], np.arange(self.n_partitions + 1))
 
     def path(self, partition: int, name: str) -> Path:
-        """The file of a partition."""
         return self.folder / f"{partition}.{name}"
 
-    def _documents(self, rows: Rows, path: str | Path) -> Array | None:
+    def _documents(self, rows: ReadRows, path: str | Path) -> Array | None:
         self.keeps_documents &= rows.doc_ids is not None
         return self._ids(rows.doc_ids, "document", path) if self.keeps_documents and rows.doc_ids is not None else None
 
@@ -139,8 +328,8 @@ class Spill:
             ids = ids.astype(np.float64)
         kind, first = self._kinds.setdefault(what, (ids.dtype.kind, path))
         if kind != ids.dtype.kind:
-            found = f"{what} ids are {_KINDS[ids.dtype.kind]}, but {_KINDS[kind]} in {first}"
-            raise InputError(f"{found}; expected the same in all inputs", path)
+            problem = f"{what} ids are {_KINDS[ids.dtype.kind]}, but {_KINDS[kind]} in {first}"
+            raise InputError(f"{problem}; expected the same in all inputs", path)
         return ids
 
     @property
@@ -153,11 +342,11 @@ def _hashes(qid: Array) -> Array:
     """The hash of the query of every row; computed once for each run of rows, or each query if these are fewer."""
     starts = np.flatnonzero(np.append(True, qid[1:] != qid[:-1]))
     unique, inverse = np.unique(qid[starts], return_inverse=True)
-    hashes = np.fromiter((query_hash(one) for one in unique.tolist()), np.uint64, len(unique))
+    hashes = np.fromiter((query_hash(query) for query in unique.tolist()), np.uint64, len(unique))
     return np.repeat(hashes[inverse], np.diff(np.append(starts, len(qid))))
 
 
-def _files(rows: Rows, hashes: Array) -> dict[str, Array]:
+def _files(rows: ReadRows, hashes: Array) -> dict[str, Array]:
     """What is written of rows of one partition: query ids once for each run of rows."""
     starts = np.flatnonzero(np.append(True, rows.qid[1:] != rows.qid[:-1]))
     sizes = np.diff(np.append(starts, len(hashes)))
@@ -182,7 +371,8 @@ def _id_files(name: str, ids: Array) -> dict[str, Array]:
     return {f"{name}_size": ends.astype(np.int32), f"{name}_text": characters[kept]}
 
 
-# A partition under construction: its rows in input order, and the permutation that groups them by query.
+# A partition under construction: its rows in input order, and the permutation that groups them by query. Statistics are
+# computed from blocks of the partition, never of the reader, so no byte depends on how inputs were read.
 
 
 _ID_ROWS = 1 << 16  # ids copied at a time
@@ -191,7 +381,7 @@ _BLOCK_ROWS = 1 << 16  # of sparse features looked at at a time
 _ROW_VALUES = 8  # what a row counts besides its values, where it is sparse
 
 
-class StoredPart:
+class StoredPartition:
     """The rows of a partition, mapped, and where each of them goes; some bytes a row are in memory.
 
     `indptr`: boundaries of the queries, which come in the order of their first row. `n_docs`, `n_queries`: its size.
@@ -213,15 +403,15 @@ class StoredPart:
     def query_ids(self) -> Array:
         """One id for each query; two queries with the same hash are refused."""
         ids = self._ids("qid", "query")
-        found = ids.at(self._first_run)
+        heads = ids.at(self._first_run)
         for start in range(0, len(self._query_of_run), _ID_ROWS):
             runs = np.arange(start, min(start + _ID_ROWS, len(self._query_of_run)))
-            expected, own = found[self._query_of_run[runs]], ids.at(runs)
-            if (expected != own).any():
-                at = int(np.argmax(expected != own))
-                what = f"the queries {expected[at]} and {own[at]} have the same 64-bit hash"
+            expected, actual = heads[self._query_of_run[runs]], ids.at(runs)
+            if (expected != actual).any():
+                at = int(np.argmax(expected != actual))
+                what = f"the queries {expected[at]} and {actual[at]} have the same 64-bit hash"
                 raise InputError(f"{what}; expected another id for one of them")
-        return found
+        return heads
 
     def doc_ids(self) -> tuple[np.dtype[Any], Iterator[Array]]:
         """The type of the document ids, and these, some at a time."""
@@ -245,9 +435,9 @@ class StoredPart:
             rows = self._rows[start : start + _BLOCK_ROWS]
             bounds = sizes_to_indptr(counts[rows])
             for first, last in query_chunks(bounds + np.arange(len(bounds)) * size_of_row, _BLOCK_VALUES):
-                own = bounds[first : last + 1] - bounds[first]
-                chosen = rows_of(starts[rows[first:last]], own)
-                block = sparse.csr_array((values[chosen], columns[chosen], own), shape=(last - first, width))
+                local_bounds = bounds[first : last + 1] - bounds[first]
+                chosen = rows_of(starts[rows[first:last]], local_bounds)
+                block = sparse.csr_array((values[chosen], columns[chosen], local_bounds), shape=(last - first, width))
                 yield block if is_sparse else block.toarray()
 
     def n_stored(self, width: int) -> int:
@@ -257,7 +447,6 @@ class StoredPart:
         return self.n_docs * width
 
     def remove(self) -> None:
-        """Remove the files."""
         for path in self._spill.folder.glob(f"{self._partition}.*"):
             path.unlink()
 
@@ -295,10 +484,10 @@ def _gathered(runs: Array, sizes: Array, n_docs: int) -> Array:
     starts = sizes_to_indptr(sizes)
     at = before = 0
     for block in range(0, len(runs), _ID_ROWS):
-        own = runs[block : block + _ID_ROWS]
-        bounds = at + sizes_to_indptr(sizes[own])
-        lasts = starts[own + 1] - 1
-        rows[bounds[:-1]] = starts[own] - np.append(before, lasts[:-1])
+        chosen = runs[block : block + _ID_ROWS]
+        bounds = at + sizes_to_indptr(sizes[chosen])
+        lasts = starts[chosen + 1] - 1
+        rows[bounds[:-1]] = starts[chosen] - np.append(before, lasts[:-1])
         at, before = int(bounds[-1]), int(lasts[-1])
     return np.cumsum(rows, dtype=rows.dtype, out=rows)
 
@@ -309,8 +498,6 @@ def _small(length: int) -> type[np.signedinteger[Any]]:
 
 
 class _Numbers:
-    """Ids that are numbers."""
-
     def __init__(self, numbers: Array) -> None:
         self._numbers, self.dtype = numbers, numbers.dtype
 
@@ -328,9 +515,9 @@ class _Texts:
 
     def at(self, rows: Array) -> Array:
         starts, sizes = self._bounds[rows], self._bounds[rows + 1] - self._bounds[rows]
-        found = np.zeros((len(rows), self._width), np.uint32)
-        found[np.arange(self._width) < sizes[:, None]] = self._characters[rows_of(starts, sizes_to_indptr(sizes))]
-        return found.view(self.dtype).reshape(-1)
+        characters = np.zeros((len(rows), self._width), np.uint32)
+        characters[np.arange(self._width) < sizes[:, None]] = self._characters[rows_of(starts, sizes_to_indptr(sizes))]
+        return characters.view(self.dtype).reshape(-1)
 
 
 _SPARSE_BYTES = 4  # of a column's number, and of a row's boundary
@@ -338,7 +525,7 @@ _MOST_LABELS = 1000
 
 
 @dataclass(frozen=True)
-class Form:
+class PartitionForm:
     """What all partitions have in common."""
 
     names: tuple[str, ...] | None
@@ -351,19 +538,15 @@ class Form:
 
 @dataclass(frozen=True)
 class Written:
-    """What was written."""
-
-    form: Form
+    form: PartitionForm
     partitions: list[PartitionEntry]
 
     @property
     def n_queries(self) -> int:
-        """Number of queries."""
         return sum(partition.queries for partition in self.partitions)
 
     @property
     def n_docs(self) -> int:
-        """Number of documents."""
         return sum(partition.documents for partition in self.partitions)
 
 
@@ -371,13 +554,12 @@ def write_partitions(
     inputs: Sequence[Input],
     n_partitions: int,
     path: str | Path,
-    settings: Settings,
+    settings: InputSettings,
     *,
     is_sparse: bool | None = None,
     progress: Progress | None = None,
 ) -> Written:
-    """Read inputs one after the other and write their queries into partitions; a folder appears only when it is
-    complete.
+    """Read inputs one after the other and write their queries into partitions; the folder appears when it is complete.
 
     `inputs`: what to read, in this order. `n_partitions`: number of partitions; those to which no query belongs are
     left out. `path`: the folder, usually with the suffix ``.partitions``. `settings`: how to read. `is_sparse`: sparse
@@ -396,7 +578,7 @@ def write_partitions(
         for number in range(n_partitions):
             if spill.path(number, "labels").exists():
                 name = f"partition-{number:0{digits}}.rank"
-                entry, of_partition = _write_partition(StoredPart(spill, number), folder, path, name, form)
+                entry, of_partition = _write_partition(StoredPartition(spill, number), folder, path, name, form)
                 partitions.append(entry)
                 statistics.append(of_partition)
         with writing(path):
@@ -439,30 +621,32 @@ def check_replaceable(path: Path) -> None:
 
 
 def _spilled(
-    inputs: Sequence[Input], spill: Spill, settings: Settings, is_sparse: bool | None, progress: Progress | None
-) -> Form:
+    inputs: Sequence[Input], spill: Spill, settings: InputSettings, is_sparse: bool | None, progress: Progress | None
+) -> PartitionForm:
     """Write all rows to the files of their partitions; what they have in common."""
-    keeps_sparse = any(one.is_sparse is not False for one in inputs)
+    keeps_sparse = any(source.is_sparse is not False for source in inputs)
     _check_same_names(inputs)
-    n_rows, done, total = 0, 0, sum(one.n_bytes for one in inputs)
-    for one in inputs:
+    n_rows, done, total = 0, 0, sum(source.n_bytes for source in inputs)
+    for source in inputs:
         step = None if progress is None else _later(progress, done, total)
-        for rows in one.rows(settings, step):
+        for rows in source.rows(settings, step):
             X = sparse.csr_array(rows.X) if keeps_sparse and not sparse.issparse(rows.X) else rows.X
-            spill.add(Rows(X, rows.labels, rows.qid, rows.doc_ids), one.path)
+            spill.add(ReadRows(X, rows.labels, rows.qid, rows.doc_ids), source.path)
             n_rows += len(rows.labels)
-        done += one.n_bytes
+        done += source.n_bytes
     spill.flush()
-    width = max(one.width for one in inputs)
-    if not keeps_sparse and any(one.width != width for one in inputs):
-        counts = ", ".join(str(one.width) for one in inputs)
+    width = max(source.width for source in inputs)
+    if not keeps_sparse and any(source.width != width for source in inputs):
+        counts = ", ".join(str(source.width) for source in inputs)
         raise InputError(f"inputs with different numbers of features cannot be joined: {counts}")
     if is_sparse is None:
         is_sparse = _is_smaller_sparse(inputs, n_rows, width, settings.dtype.itemsize)
     if width > most_features(2 * total):
         raise InputError(f"{width:,} features in {total:,} bytes; expected fewer", inputs[0].path)
-    has_doc_ids = all(one.has_doc_ids for one in inputs) and spill.keeps_documents
-    return Form(inputs[0].names, width, settings.dtype, is_sparse, has_doc_ids, _categories(inputs, settings.dtype))
+    has_doc_ids = all(source.has_doc_ids for source in inputs) and spill.keeps_documents
+    return PartitionForm(
+        inputs[0].names, width, settings.dtype, is_sparse, has_doc_ids, _joined_categories(inputs, settings.dtype)
+    )
 
 
 def _later(progress: Progress, done: int, total: int) -> Progress:
@@ -471,42 +655,42 @@ def _later(progress: Progress, done: int, total: int) -> Progress:
 
 def _is_smaller_sparse(inputs: Sequence[Input], n_rows: int, width: int, item: int) -> bool:
     """Sparse if some input is, dense if all are; text in whichever form is smaller."""
-    if all(one.is_sparse is not None for one in inputs):
-        return any(one.is_sparse for one in inputs)
-    if any(one.is_sparse for one in inputs):
+    if all(source.is_sparse is not None for source in inputs):
+        return any(source.is_sparse for source in inputs)
+    if any(source.is_sparse for source in inputs):
         return True
-    n_written = sum(one.n_written for one in inputs)
+    n_written = sum(source.n_written for source in inputs)
     tiny = 1 << 16
     return n_rows * width * item > max(n_written * (item + _SPARSE_BYTES) + n_rows * _SPARSE_BYTES, tiny)
 
 
 def _check_same_names(inputs: Sequence[Input]) -> None:
     first = inputs[0]
-    for one in inputs[1:]:
-        if one.names != first.names:
+    for source in inputs[1:]:
+        if source.names != first.names:
             what = f"has other features than {first.path}"
-            raise InputError(f"{what}; expected the same names in the same order", one.path)
+            raise InputError(f"{what}; expected the same names in the same order", source.path)
 
 
-def _categories(inputs: Sequence[Input], dtype: np.dtype[Any]) -> dict[int, tuple[Any, ...]]:
+def _joined_categories(inputs: Sequence[Input], dtype: np.dtype[Any]) -> dict[int, tuple[Any, ...]]:
     """The categories of all inputs; a column holds them in all or in none."""
     names = inputs[0].names or ()
-    found = {}
-    for column in sorted({column for one in inputs for column in one.categories}):
-        without = [one for one in inputs if column not in one.categories]
+    categories = {}
+    for column in sorted({column for source in inputs for column in source.categories}):
+        without = [source for source in inputs if column not in source.categories]
         if without:
             what = f"the column {names[column]!r} holds numbers, but categories in another input"
             raise InputError(f"{what}; expected the same in all", without[0].path)
-        values = dict.fromkeys(value for one in inputs for value in one.categories[column])
-        found[column] = category_numbers(values, f"the column {names[column]!r}")[0]
-    if found and dtype != np.float64:
-        held = named(names[column] for column in found)
+        values = dict.fromkeys(value for source in inputs for value in source.categories[column])
+        categories[column] = category_numbers(values, f"the column {names[column]!r}")[0]
+    if categories and dtype != np.float64:
+        held = named(names[column] for column in categories)
         raise InputError(f"{dtype} cannot hold the categories of {held}; expected float64", inputs[0].path)
-    return found
+    return categories
 
 
 def _write_partition(
-    partition: StoredPart, folder: Path, shown: Path, name: str, form: Form
+    partition: StoredPartition, folder: Path, shown: Path, name: str, form: PartitionForm
 ) -> tuple[PartitionEntry, Statistics]:
     with writing(shown):
         (folder / name).mkdir()
@@ -554,7 +738,7 @@ class LabelCounts:
         return None if self._counts is None else [[label, count] for label, count in sorted(self._counts.items())]
 
 
-def _write_features(partition: StoredPart, writer: FolderWriter, form: Form) -> Statistics:
+def _write_features(partition: StoredPartition, writer: FolderWriter, form: PartitionForm) -> Statistics:
     statistics = StatisticsBuilder(form.n_features)
     blocks = partition.blocks(form.n_features, form.dtype, form.is_sparse)
     if not form.is_sparse:
@@ -584,7 +768,7 @@ def _write_features(partition: StoredPart, writer: FolderWriter, form: Form) -> 
     return statistics.finish()
 
 
-def _without_codes(X: Any, form: Form) -> Any:
+def _without_codes(X: Any, form: PartitionForm) -> Any:
     """A block whose missing categories are missing values."""
     if not form.categories:
         return X

@@ -82,7 +82,7 @@ _SHOWN = 8  # columns in a message
 
 
 @dataclass(frozen=True)
-class Layout:
+class ColumnLayout:
     """Which column of a table of features, of judgements or of a run is what; the last two have no features."""
 
     qid: str
@@ -103,7 +103,6 @@ class Layout:
 
     @property
     def used(self) -> list[str]:
-        """The columns that are read."""
         return [self.qid, self.label, *([self.docid] if self.docid else []), *self.features]
 
 
@@ -118,7 +117,7 @@ def plain(name: str) -> str:
     return _GAPS.sub("_", name.strip().lower())
 
 
-def find(names: Iterable[str], role: str, columns: Columns | None = None, known: Sequence[str] = ()) -> str | None:
+def find(names: Iterable[str], role: str, columns: Columns | None = None, candidates: Sequence[str] = ()) -> str | None:
     """Find the column of a role: the one the user names, else the first with an accepted name (or of ``known``).
 
     Examples
@@ -131,7 +130,7 @@ def find(names: Iterable[str], role: str, columns: Columns | None = None, known:
     by_plain: dict[str, str] = {}
     for name in names:
         by_plain.setdefault(plain(name), name)
-    return next((by_plain[name] for name in known or ROLES[role] if name in by_plain), None)
+    return next((by_plain[name] for name in candidates or ROLES[role] if name in by_plain), None)
 
 
 def find_query(names: Sequence[str], columns: Columns | None = None, *, text_first: bool = False) -> str | None:
@@ -142,8 +141,8 @@ def find_query(names: Sequence[str], columns: Columns | None = None, *, text_fir
     given = [role for role in ("qid", "query") if columns and role in columns]
     if given:
         return (columns or {})[given[-1] if text_first else given[0]]
-    known = (*QUERY_TEXT, *QUERY_ID) if text_first else (*QUERY_ID, *QUERY_TEXT)
-    return find(names, "qid", None, known)
+    candidates = (*QUERY_TEXT, *QUERY_ID) if text_first else (*QUERY_ID, *QUERY_TEXT)
+    return find(names, "qid", None, candidates)
 
 
 def accepted(*roles: str) -> str:
@@ -172,12 +171,11 @@ def lacking(names: Sequence[str], columns: Columns | None, *roles: str) -> str:
             missing[role] = accepted("qid", "query") if role == "qid" else accepted(role)
     if not missing:
         return ""
-    which = " and ".join(f"{role} ({known})" for role, known in missing.items())
+    which = " and ".join(f"{role} ({names_of_role})" for role, names_of_role in missing.items())
     return f"no column for {which}; --columns {','.join(f'{role}=NAME' for role in missing)} names it"
 
 
 def listed(names: Iterable[str]) -> str:
-    """Return the first columns, for messages."""
     shown = [repr(str(name)[:40]) for name in names]
     return ", ".join(shown[:_SHOWN]) + (", …" if len(shown) > _SHOWN else "") or "none"
 

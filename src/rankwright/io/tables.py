@@ -1,8 +1,8 @@
 """One table for every container: CSV and other delimited text, JSON, Parquet, data frames.
 
 A :class:`Table` has the names of its columns and its rows, each with its line (of an array, Parquet or a frame: the
-number of the row, from 1). What its columns are for, :mod:`rankwright.io.roles` says; features are read from it column
-by column in :mod:`rankwright.io.features`.
+number of the row, from 1). See :mod:`rankwright.io.roles` for what its columns are for; features are read
+from it column by column in :mod:`rankwright.io.features`.
 
 Delimited text has a header line. Cells may be quoted, with delimiters, line ends and doubled quotation marks inside; a
 byte order mark and Windows line ends are taken off. Rows are read one by one, in one pass over the lines, however long
@@ -79,7 +79,6 @@ def json_value(text: str, path: str | Path, line: int | None, expected: str) -> 
 
 
 def json_object(text: str, path: str | Path, line: int) -> dict[str, Any]:
-    """Return the object on a line."""
     value = json_value(text, path, line, "one object per line")
     if not isinstance(value, dict):
         raise InputError("a JSON value that is not an object; expected one object per line", path, line)
@@ -125,7 +124,7 @@ class Table:
     messages; what a data frame is called. `rows`: the line on which each row starts, and its values; blank lines are
     left out. They can be read once. `objects`: of JSON, the rows as they are: their keys may differ. `kinds`: of
     Parquet and frames, what columns hold by their types: ``number``, ``category``, ``text`` or ``other``. Empty for
-    text and JSON, whose cells tell. `delimiter`: what separates the cells of delimited text.
+    text and JSON, whose cells decide. `delimiter`: what separates the cells of delimited text.
     """
 
     names: list[str]
@@ -246,7 +245,6 @@ def json_table(objects: Iterator[NamedRow], path: str | Path) -> Table:
 
 
 def json_lines(lines: Lines, path: str | Path) -> Iterator[NamedRow]:
-    """Iterate over the objects of JSON lines."""
     return ((line, json_object(text, path, line)) for line, text in lines if text.strip())
 
 
@@ -278,7 +276,7 @@ def frame_table(frame: Any, path: str = "the data frame") -> Table:
 
 
 def parquet_file(file: OpenFile) -> Any:
-    """Open a file with pyarrow; errors are told by :func:`reading_parquet`."""
+    """Open a file with pyarrow; :func:`reading_parquet` reports errors."""
     file.raw.seek(0)
     # pre_buffer=True would hold the whole file in memory, no buffer_size a whole group of rows.
     return import_library("pyarrow.parquet").ParquetFile(file.raw, pre_buffer=False, buffer_size=_BUFFER_BYTES)

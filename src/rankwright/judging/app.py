@@ -22,7 +22,7 @@ from rankwright.serving.answers import encoded
 from rankwright.serving.http import SHARED_STYLE, Http, Notify, as_json, page_of
 from rankwright.serving.requests import Limits, RequestError, json_object
 from rankwright.serving.service import State
-from rankwright.text.search.results import query_words, shorten, snippet, title_and_snippet
+from rankwright.text.search import query_words, shorten, snippet, title_and_snippet
 
 _SNIPPET, _TITLE = 360, 100
 _LONGEST = 200_000
@@ -70,9 +70,7 @@ def make_judging_app(
 
 
 class _Http(Http):
-    """The handlers of the page."""
-
-    known = "the address that `rankwright judge` printed"
+    addresses = "the address that `rankwright judge` printed"
 
     def __init__(
         self, session: Session, texts: Texts, token: str, limits: Limits, notify: Notify, hosts: Sequence[str] | None
@@ -94,7 +92,7 @@ class _Http(Http):
         super().admit(request)
         given = str(request.path_params.get("token", "")).encode("utf-8", "replace")
         if not hmac.compare_digest(given, self._token):
-            raise RequestError(f"the address is not right; expected {self.known}", 403)
+            raise RequestError(f"the address is not right; expected {self.addresses}", 403)
 
     def path_of(self, request: Request) -> str:
         """The path without the token."""
@@ -144,7 +142,6 @@ class _Http(Http):
         return state
 
     def _result(self, text: str, document: str) -> dict[str, Any]:
-        """Title and snippet."""
         state = self._texts.state
         assert state.index is not None
         assert state.view is not None

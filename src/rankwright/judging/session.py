@@ -9,21 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from rankwright.errors import InputError
-from rankwright.judging.order import planned, shuffled_queries
-from rankwright.judging.pool import JudgingPool
+from rankwright.judging.pool import JudgingPool, planned, shuffled_queries
 from rankwright.judging.records import Action, JudgeFile, JudgeState, Pair, check_folder, judge_path, update_qrels
 from rankwright.judging.stopping import Decision, Sequential
 
 
 class Stale(InputError):
-    """Raised for an action that was meant for another state of the session, as of a page that is open twice."""
+    """Raised for an action that was meant for another state of the session, as from a page that is open twice."""
 
 
 @dataclass(frozen=True)
 class JudgingPlan:
     """What to judge, and when to stop.
 
-    `pool`: the documents. `order`: see :func:`~rankwright.judging.order.planned`. `seed`: of the random orders.
+    `pool`: the documents. `order`: see :func:`~rankwright.judging.pool.planned`. `seed`: of the random orders.
     `compare`: two rankers; judging may stop once one is known to be better. `cutoff`: of the nDCG@k by which they are
     compared.
     """
@@ -53,7 +52,7 @@ class Session:
         self.cut = self._file.cut
         self._lock = threading.Lock()
         self._queue = planned(plan.pool, plan.order, plan.seed)
-        self._known = set(self._queue)
+        self._pairs = set(self._queue)
         self._judged = JudgeState.of(self._file.actions)
         self._test = self._sequential()
         self._goes_on = False  # after a decision
@@ -90,7 +89,7 @@ class Session:
         with self._lock:
             if seen != len(self._file.actions):
                 raise Stale("this page is not up to date: something was judged elsewhere; it shows what comes now")
-            if action.pair not in self._known:
+            if action.pair not in self._pairs:
                 raise InputError("this document is not in the pool of the query")
             if action.action == "undo" and action.pair != self._judged.last:
                 raise InputError("there is nothing to undo")
@@ -112,7 +111,7 @@ class Session:
             return self._state()
 
     def decision(self) -> Decision | None:
-        """What this judge's grades say about the two rankers that are compared."""
+        """The state of the comparison of two rankers by this judge's grades."""
         return None if self._test is None else self._test.decision()
 
     def _sequential(self) -> Sequential | None:
@@ -130,7 +129,7 @@ class Session:
         """The first document not looked at; then the first that was skipped."""
         judged = self._judged
         fresh = (pair for pair in self._queue if pair not in judged.grades and pair not in judged.open)
-        skipped = (pair for pair, why in judged.open.items() if why == "skip" and pair in self._known)
+        skipped = (pair for pair, why in judged.open.items() if why == "skip" and pair in self._pairs)
         return next(fresh, next(skipped, None))
 
     def _state(self, back: Pair | None = None) -> dict[str, Any]:
@@ -138,7 +137,7 @@ class Session:
         decided = decision is not None and decision.better is not None
         pair = back or (None if decided and not self._goes_on else self._next())
         state: dict[str, Any] = {"judge": self.judge, "seen": len(self._file.actions), "progress": self._progress(pair)}
-        state["can_undo"] = self._judged.last in self._known
+        state["can_undo"] = self._judged.last in self._pairs
         state["undo"] = self._judged.last if state["can_undo"] else None
         state["decision"] = None if decision is None else _decision_facts(decision, self.plan)
         state["next"] = None if pair is None else pair
@@ -150,9 +149,9 @@ class Session:
     def _progress(self, pair: Pair | None) -> dict[str, int]:
         """How many documents are done: in total, and of the query on the page."""
         judged = self._judged
-        done = {pooled for pooled in self._known if pooled in judged.grades or pooled in judged.open}
-        skipped = sum(judged.open.get(pooled) == "skip" for pooled in self._known)
-        progress = {"done": len(done), "of": len(self._known), "skipped": skipped}
+        done = {pooled for pooled in self._pairs if pooled in judged.grades or pooled in judged.open}
+        skipped = sum(judged.open.get(pooled) == "skip" for pooled in self._pairs)
+        progress = {"done": len(done), "of": len(self._pairs), "skipped": skipped}
         if pair is not None:
             progress["query_of"] = len(self.plan.pool.documents(pair[0]))
             progress["query_done"] = sum(query == pair[0] for query, _ in done)

@@ -10,7 +10,7 @@ is a nonnegative supermartingale, and so is the mean of several such capitals. B
 
 A query that is judged in part has no d_i yet, but a lower bound of it: the worst that grades of its other documents can
 do. Capital with lower bounds is never above the capital with the true differences, so the error rate holds for any
-choice of documents and any moment of looking; that is what lets :mod:`~rankwright.judging.order` choose freely.
+choice of documents and any moment of looking; that is what lets :mod:`~rankwright.judging.pool` choose freely.
 """
 
 from __future__ import annotations

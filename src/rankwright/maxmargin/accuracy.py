@@ -21,10 +21,9 @@ import numpy as np
 
 from rankwright._types import Array
 from rankwright.data import sparse
-from rankwright.data.dataset import RankingData
+from rankwright.data.dataset import RankingData, batches, feature_bytes, rows_in, stored
 from rankwright.data.scaling import QueryScaler, Standardizer
 from rankwright.data.statistics import Statistics, statistics_of
-from rankwright.data.subsets import batches, feature_bytes, rows_in, stored
 from rankwright.data.threads import beside, free_memory, scratch
 from rankwright.errors import InputError
 from rankwright.maxmargin.cost import CostRanker, Trial, cost
@@ -33,7 +32,7 @@ from rankwright.models.linear import LinearModel
 from rankwright.rankers.base import Task
 from rankwright.rankers.cross_validation import Steps, Still
 from rankwright.rankers.facts import Kind, Notice, Outcome
-from rankwright.rankers.parameters import FLAG, NONE, POSITIVE, Rule, parameter, seed_of, seed_parameter, whole
+from rankwright.rankers.parameters import FLAG, NONE, POSITIVE, Rule, integer, parameter, seed_of, seed_parameter
 
 __all__ = ["AccuracySVM"]
 
@@ -129,7 +128,7 @@ class AccuracySVM(CostRanker):
     relevant_from: float = parameter(1, POSITIVE)
     standardize: bool = parameter(True, FLAG)
     tol: float = parameter(1e-4, POSITIVE)
-    max_iter: int = parameter(100_000, whole(1, np.iinfo(np.int32).max))
+    max_iter: int = parameter(100_000, integer(1, np.iinfo(np.int32).max))
     random_state: Any = seed_parameter()
 
     def _model_of(self, coef: Array) -> LinearModel:
@@ -145,8 +144,8 @@ class AccuracySVM(CostRanker):
         if good.any() and not good.all():
             return super()._train(task)
         which = "all documents are" if good.all() else "no document is"
-        what = f"{which} relevant: there is nothing to tell apart, and all weights are 0"
-        return replace(self._learn_nothing(task), notices=(Notice(Kind.NOTHING_TO_ORDER, what),))
+        text = f"{which} relevant: there is nothing to tell apart, and all weights are 0"
+        return replace(self._learn_nothing(task), notices=(Notice(Kind.NOTHING_TO_ORDER, text),))
 
     def _steps(self, task: Task) -> Steps:
         self.query_scaling_ = self.query_scaling
@@ -163,11 +162,13 @@ class AccuracySVM(CostRanker):
         good = data.labels >= self.relevant_from
         if self.query_scaling is not None:
             X, rows = _scaled(QueryScaler(self.query_scaling), data), None
-        found = statistics_of(data) if self.query_scaling is None else Statistics.of(X)
-        order = _row_order(X, rows, found, good, weights)
+        statistics = statistics_of(data) if self.query_scaling is None else Statistics.of(X)
+        order = _row_order(X, rows, statistics, good, weights)
         good, weights = good[order], weights[order]
         rows = order if rows is None else rows[order]
-        X, scale = _standardized(X, rows, found) if self.standardize else (_for_liblinear(X, rows), np.ones(X.shape[1]))
+        X, scale = (
+            _standardized(X, rows, statistics) if self.standardize else (_for_liblinear(X, rows), np.ones(X.shape[1]))
+        )
         costs = weights / weights.sum()
         if self.balance:
             costs = costs * np.where(good, weights[~good].sum() / weights[good].sum(), 1.0)
@@ -180,9 +181,9 @@ class AccuracySVM(CostRanker):
         if interrupted:
             notices.append(Notice(Kind.INTERRUPTED, "training was interrupted; the model is the best so far"))
         if self.n_iter_ >= self.max_iter:
-            what = f"stopped at max_iter={self.max_iter} before the accuracy tol={self.tol:g} was reached"
+            text = f"stopped at max_iter={self.max_iter} before the accuracy tol={self.tol:g} was reached"
             values = {"max_iter": self.max_iter, "tol": self.tol, "C": self.C_}
-            notices.append(Notice(Kind.NOT_CONVERGED, f"{what} (C={self.C_:g})", values))
+            notices.append(Notice(Kind.NOT_CONVERGED, f"{text} (C={self.C_:g})", values))
         return Outcome(notices=tuple(notices))
 
     def _own_measure(self) -> Measure:
@@ -244,16 +245,18 @@ def _check_room(data: RankingData, dense: bool) -> None:
     n_values = data.n_docs * data.n_features if dense or not data.is_sparse else feature_bytes(data) // 4
     needed, free = n_values * _VALUE_BYTES, free_memory()
     if free is not None and needed > free:
-        what = f"svm-acc takes all features into memory, {needed / 1e6:,.0f} MB here, and {free / 1e6:,.0f} MB are free"
-        raise InputError(f"{what}; expected fewer documents, or a method that reads them in place, such as svm-map")
+        problem = (
+            f"svm-acc takes all features into memory, {needed / 1e6:,.0f} MB here, and {free / 1e6:,.0f} MB are free"
+        )
+        raise InputError(f"{problem}; expected fewer documents, or a method that reads them in place, such as svm-map")
 
 
 def _scaled(scaler: QueryScaler, data: RankingData) -> Any:
     """Features scaled within each query, in a file if they come from one and are large."""
-    whole = stored(data)[0]
-    if sparse.issparse(whole):
+    unscaled = stored(data)[0]
+    if sparse.issparse(unscaled):
         return scaler.transform_arrays(data.X, data.indptr)
-    X = scratch((data.n_docs, data.n_features), whole.dtype, beside(whole))
+    X = scratch((data.n_docs, data.n_features), unscaled.dtype, beside(unscaled))
     first = 0
     for rows, indptr in batches(data, at_once=False):
         X[first : first + len(rows)] = scaler.transform_arrays(rows, indptr)
@@ -261,29 +264,31 @@ def _scaled(scaler: QueryScaler, data: RankingData) -> Any:
     return X
 
 
-def _row_order(X: Any, rows: Array | None, found: Statistics, good: Array, weights: Array) -> Array:
+def _row_order(X: Any, rows: Array | None, statistics: Statistics, good: Array, weights: Array) -> Array:
     """An order of the rows that depends on their content only, so that the model does not depend on the order given.
 
     Rows are sorted by a fixed random combination of their features, which only equal rows share.
     """
-    mix = np.random.default_rng(0).uniform(0.5, 1.0, X.shape[1]) / np.maximum(found.largest, np.finfo(np.float64).tiny)
+    mix = np.random.default_rng(0).uniform(0.5, 1.0, X.shape[1]) / np.maximum(
+        statistics.largest, np.finfo(np.float64).tiny
+    )
     scores = LinearModel(mix).score(X)
     return np.lexsort((weights, good, scores if rows is None else scores[rows]))
 
 
-def _standardized(X: Any, rows: Array, found: Statistics) -> tuple[Array, Array]:
+def _standardized(X: Any, rows: Array, statistics: Statistics) -> tuple[Array, Array]:
     """Dense rows of mean 0 and deviation 1, and the deviations; constant features become 0, their scale inf."""
     if sparse.issparse(X) and len(rows) * X.shape[1] * 8 > _DENSE_BYTES:
         size = f"{len(rows) * X.shape[1] * 8 / 1e9:,.0f} GB"
         raise InputError(f"standardising makes sparse features dense, {size} here; expected standardize=False")
-    scale = found.scale
+    scale = statistics.scale
     flat = np.isinf(scale)
-    standardizer = Standardizer(found.means, np.where(flat, 1.0, scale))
+    standardizer = Standardizer(statistics.means, np.where(flat, 1.0, scale))
     standard = np.empty((len(rows), X.shape[1]))
     for start in range(0, len(rows), _CHUNK_ROWS):
-        some = X[rows[start : start + _CHUNK_ROWS]]
-        some = (some.toarray() if sparse.issparse(some) else some).astype(np.float64, copy=False)
-        standard[start : start + _CHUNK_ROWS] = standardizer.transform(some)
+        block = X[rows[start : start + _CHUNK_ROWS]]
+        block = (block.toarray() if sparse.issparse(block) else block).astype(np.float64, copy=False)
+        standard[start : start + _CHUNK_ROWS] = standardizer.transform(block)
     standard[:, flat] = 0.0
     return standard, scale
 
@@ -292,6 +297,6 @@ def _for_liblinear(X: Any, rows: Array) -> Any:
     """Rows in float64; sparse ones with the 32-bit indices that liblinear needs, if possible."""
     X = X[rows].astype(np.float64, copy=False)
     if sparse.issparse(X) and max(X.nnz, *X.shape) < np.iinfo(np.int32).max:
-        parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
-        X = sparse.csr_matrix(parts, shape=X.shape)
+        arrays = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
+        X = sparse.csr_matrix(arrays, shape=X.shape)
     return X

@@ -22,7 +22,7 @@ from rankwright.errors import InputError
 from rankwright.io.frames import split_qid
 from rankwright.models.binned import BinnedModel, steps_reached
 from rankwright.models.linear import LinearModel
-from rankwright.rankers.parameters import check_parameters, one_of, parameter, whole
+from rankwright.rankers.parameters import check_parameters, integer, one_of, parameter
 
 __all__ = ["ThresholdBins"]
 
@@ -75,7 +75,7 @@ class ThresholdBins(TransformerMixin, BaseEstimator):
     ['bm25(porter)≥1.5', 'bm25(porter)≥3', 'bm25(porter)≥6']
     """
 
-    n_bins: int = parameter(50, whole(1))
+    n_bins: int = parameter(50, integer(1))
     spacing: str = parameter("even", one_of("even", "quantile", "unit"))
 
     def __sklearn_tags__(self) -> Any:
@@ -174,7 +174,6 @@ def _distinct_values(X: Any) -> Iterator[Array]:
 
 
 def _thresholds(values: Array, n_bins: int, spacing: str) -> Array:
-    """Some of the midpoints between neighbouring values."""
     n_gaps = len(values) - 1
     if n_gaps < 1:
         return np.zeros(0)
@@ -196,7 +195,6 @@ def _thresholds(values: Array, n_bins: int, spacing: str) -> Array:
 
 
 def _coded(X: Any, thresholds: list[Array]) -> sparse.csr_array:
-    """[x ≥ t] for every value of X."""
     sizes = np.array([len(limits) for limits in thresholds], np.int64)
     n_rows, n_columns = X.shape[0], int(sizes.sum())
     reached = np.zeros((n_rows, len(thresholds)), np.min_scalar_type(int(sizes.max(initial=0))))

@@ -53,7 +53,6 @@ _C_GRID = Option(
 
 
 def cost() -> Any:
-    """The parameter C."""
     return parameter(DEFAULT, POSITIVE, one_of("auto"), option=_C)
 
 
@@ -114,7 +113,6 @@ class CostRanker(LinearRanker, CrossValidated):
     eval_measure: str | Measure | None = choosing_parameter()
 
     def _grid(self, n_queries: int) -> list[float]:
-        """The values of C to try."""
         if self.C != "auto":
             return [float(self.C)]
         return sorted(map(float, self.default_grid() if self.C_grid is None else self.C_grid))
@@ -184,7 +182,6 @@ class CostRanker(LinearRanker, CrossValidated):
         return dataclasses.replace(self._keep(None, False), C=self.C_)
 
     def _path(self, task: Task) -> CostPath:
-        """The problem to solve for each C."""
         raise NotImplementedError
 
     def _keep(self, solution: Any, interrupted: bool) -> Outcome:
@@ -225,4 +222,4 @@ def _tried(choice: CrossValidation, figures: Mapping[str, float]) -> tuple[dict[
     name = str(choice.measure)
     crossed: Sequence[Mapping[str, float]] = choice.figures or [{}] * len(choice.settings)
     rows = zip(choice.settings, choice.means, crossed, strict=True)
-    return tuple({"C": C, name: mean} | dict(figures if choice.setting == C else own) for C, mean, own in rows)
+    return tuple({"C": C, name: mean} | dict(figures if choice.setting == C else row) for C, mean, row in rows)

@@ -83,7 +83,6 @@ def descend(
 
 
 def _next_step(step: float, rate: float | None, w: Array, gradient: Array) -> float:
-    """The rate, or twice the last step; the first one as long as a unit vector."""
     if rate is not None:
         return rate
     return 2.0 * step if step > 0 else 1.0 / max(float(np.sqrt(gradient @ gradient)), 1e-300)

@@ -1,7 +1,7 @@
 """The structured hinge: Σ_q c_q H_q(w), with H_q(w) = max over rankings of (loss − margin), and its cutting planes.
 
 For each query the scores are computed, the oracle gives the most violated ranking as one coefficient per document, and
-the coefficients are turned into a plane (ℓ, v) with H_q(w) = ℓ − v·w while the query's rows are still in cache.
+the coefficients are linearisation into a plane (ℓ, v) with H_q(w) = ℓ − v·w while the query's rows are still in cache.
 Features are divided by ``scale`` on the way, which standardises them without a copy: the coefficients of a query sum to
 0, so means cancel.
 """
@@ -11,15 +11,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numba import njit
 
 from rankwright._types import Array
+from rankwright.data.dataset import RankingData, stored
 from rankwright.data.order import sizes_to_indptr
+from rankwright.data.places import Actors, Place, place_of, selected
 from rankwright.data.threads import Team, runs_of
-from rankwright.maxmargin.order import centred_sample, rows_wanted
+from rankwright.maxmargin.order import centred_sample, in_content_order, rows_wanted
 from rankwright.measures.forms import Oracle
 from rankwright.measures.oracles.common import BINS, ORACLE, OTHER, WORK, sort_descending
 from rankwright.models.products import FASTMATH, FirstClass, add_listed_rows, kernel_form, row_scores
@@ -32,15 +35,15 @@ _UNSHARED: tuple[int, Array, Array] = (ALONE, _NOTHING, _NO_QUERY)
 
 
 @njit(cache=True, inline="always")
-def _scores_in_order(X: Any, rows: Any, weights: Any, given: Any, scores: Any) -> None:
+def _scores_in_order(X: Any, rows: Any, weights: Any, unordered: Any, scores: Any) -> None:
     """Score the rows of a query, which lie together in X, there; then bring the scores into the order of ``rows``."""
     first = rows[0]
     for row in rows:
         if row < first:
             first = row
-    row_scores(X, first, first + rows.size, weights, given)
+    row_scores(X, first, first + rows.size, weights, unordered)
     for i in range(rows.size):
-        scores[i] = given[rows[i] - first]
+        scores[i] = unordered[rows[i] - first]
 
 
 @njit(cache=True, nogil=True, fastmath=FASTMATH)
@@ -54,7 +57,7 @@ def _evaluate(
     ``added``, if not empty, is added to the coefficients that the oracle gives. Scores and orders are kept for other
     losses, or taken from one that kept them.
     """
-    own_scores, coef, given = np.empty(longest), np.empty(longest), np.empty(longest)
+    own_scores, coef, unordered = np.empty(longest), np.empty(longest), np.empty(longest)
     own_order, work = np.empty(longest, np.int64), np.empty(WORK * longest + BINS)
     for block in range(first, last):
         plane = planes[block]
@@ -69,7 +72,7 @@ def _evaluate(
             scores = own_scores[:n] if sharing == ALONE else all_scores[start:stop]
             order = own_order[:n] if sharing == ALONE else all_orders[start:stop]
             if sharing != REUSE:
-                _scores_in_order(X, rows[start:stop], weights, given, scores)
+                _scores_in_order(X, rows[start:stop], weights, unordered, scores)
                 sort_descending(scores, order, work)
             if cost[q] == 0.0:
                 continue
@@ -93,12 +96,12 @@ def _evaluate(
 @njit(cache=True, nogil=True)
 def _mark_others(X: Any, rows: Any, labels: Any, indptr: Any, weights: Any, cost: Any, longest: int) -> None:
     """Label all good documents but the topmost of every query as neither good nor bad."""
-    scores, given = np.empty(longest), np.empty(longest)
+    scores, unordered = np.empty(longest), np.empty(longest)
     for q in range(indptr.size - 1):
         if cost[q] == 0.0:
             continue
         start, stop = indptr[q], indptr[q + 1]
-        _scores_in_order(X, rows[start:stop], weights, given, scores)
+        _scores_in_order(X, rows[start:stop], weights, unordered, scores)
         top = -1
         for i in range(stop - start):
             if not labels[start + i] > 0.0:
@@ -117,14 +120,14 @@ def _coefficients(
     parameters: Any, coef: Any, losses: Any, longest: int,
 ) -> None:  # fmt: skip
     """Losses of the queries ``first`` … ``last − 1``, and coefficients of their documents."""
-    scores, given = np.empty(longest), np.empty(longest)
+    scores, unordered = np.empty(longest), np.empty(longest)
     order, work = np.empty(longest, np.int64), np.empty(WORK * longest + BINS)
     for q in range(first, last):
         if cost[q] == 0.0:
             continue
         start, stop = indptr[q], indptr[q + 1]
         n = stop - start
-        _scores_in_order(X, rows[start:stop], weights, given, scores)
+        _scores_in_order(X, rows[start:stop], weights, unordered, scores)
         sort_descending(scores[:n], order[:n], work)
         losses[q] = oracle(scores[:n], labels[start:stop], order[:n], parameters, coef[start:stop], work)
 
@@ -158,7 +161,7 @@ class Planes:
 
 
 @dataclass(frozen=True, eq=False)
-class Turn:
+class Linearisation:
     """The rankings that some weights make, to compare with.
 
     `vector`: σ_q c_q v_q, with v_q = Ψ(an ideal ranking) − Ψ(the ranking). `same_planes`: whether planes found before
@@ -178,11 +181,9 @@ class Scaled:
 
     @property
     def n_features(self) -> int:
-        """Number of weights."""
         return len(self._kept)
 
     def coefficients(self, w: Array) -> Array:
-        """The weights of the unscaled features."""
         coefficients = np.zeros(len(self._scale))
         coefficients[self._kept] = w * self._inverse[self._kept]
         return coefficients
@@ -228,12 +229,10 @@ class StructuredHinge(Scaled):
         self._team = Team(self.threads)
 
     def _runs(self, blocks: Array) -> list[tuple[int, int]]:
-        """Runs of blocks that the threads share."""
         return runs_of(self.indptr[blocks], self.threads, _TASK_DOCS)
 
     @property
     def n_blocks(self) -> int:
-        """Number of blocks."""
         return len(self.blocks) - 1
 
     def share(self, sharing: int, scores: Array, orders: Array) -> None:
@@ -254,27 +253,27 @@ class StructuredHinge(Scaled):
         self._pass(self.coefficients(w), self.cost if only is None else self.cost * only, self.blocks, self._planes)
         return self._of_kept()
 
-    def turn(self, w: Array, only: Array | None = None) -> Turn:
+    def linearise(self, w: Array, only: Array | None = None) -> Linearisation:
         """Compare from now on with the rankings that the weights ``w`` make (`rankwright.maxmargin.ramp`).
 
         The vector is that of the queries in ``only``, if given.
         """
         changed = self.oracle.feature_map == "mrr" and self._keep_topmost(w)
         cost = self.cost if only is None else self.cost * only
-        self._pass(self.coefficients(w), cost, self.blocks, self._planes, attained=True)
-        return Turn(self._of_kept().vectors.sum(axis=0), not changed)
+        self._pass(self.coefficients(w), cost, self.blocks, self._planes, current=True)
+        return Linearisation(self._of_kept().vectors.sum(axis=0), not changed)
 
-    def attained(self, w: Array) -> Array:
+    def current_ranking(self, w: Array) -> Array:
         """The coefficient of every document in Ψ(an ideal ranking) − Ψ(the ranking that the weights make)."""
-        return self.of_documents(self.coefficients(w), self.cost, attained=True)[0]
+        return self.of_documents(self.coefficients(w), self.cost, current=True)[0]
 
-    def of_documents(self, weights: Array, cost: Array, attained: bool = False) -> tuple[Array, Array]:
+    def of_documents(self, weights: Array, cost: Array, current: bool = False) -> tuple[Array, Array]:
         """The coefficient of every document in Ψ(an ideal ranking) − Ψ(the most violated one), and losses of queries.
 
-        ``attained``: the ranking that the weights make instead of the most violated one.
+        ``current``: the ranking that the weights make instead of the most violated one.
         """
         coef, losses = np.zeros(len(self.rows)), np.zeros(len(cost))
-        kernel, hard, easy = self._oracle_for(cost, attained)
+        kernel, hard, easy = self._oracle_for(cost, current)
 
         def run(first: int, stop: int) -> None:
             _coefficients(
@@ -287,10 +286,10 @@ class StructuredHinge(Scaled):
             _, losses[q], coef[self.indptr[q] : self.indptr[q + 1]] = self._by_library(q, weights)
         return coef, losses
 
-    def _oracle_for(self, cost: Array, attained: bool) -> tuple[FirstClass, Array, Array]:
+    def _oracle_for(self, cost: Array, current: bool) -> tuple[FirstClass, Array, Array]:
         """The kernel, the queries with a cost that a library orders instead, and costs without these."""
-        if attained:
-            return self._attained(), _NO_QUERY, cost
+        if current:
+            return self._current_kernel(), _NO_QUERY, cost
         hard = self._hard[cost[self._hard] > 0.0]
         easy = cost
         if len(self._hard):
@@ -309,13 +308,12 @@ class StructuredHinge(Scaled):
         """Add a coefficient of every document to those of every ranking, also of the ideal one."""
         self._added = coef
 
-    def _attained(self) -> FirstClass:
+    def _current_kernel(self) -> FirstClass:
         from rankwright.measures.oracles.current_ranking import CURRENT  # compiled for the ramp bound only
 
         return FirstClass(CURRENT[self.oracle.feature_map], ORACLE)
 
-    def turn_back(self) -> None:
-        """Compare with an ideal ranking again."""
+    def reset(self) -> None:
         self.labels, self._added = self._own_labels, _NOTHING
 
     def _keep_topmost(self, w: Array) -> bool:
@@ -343,36 +341,36 @@ class StructuredHinge(Scaled):
 
     def evaluate_block(self, w: Array, block: int) -> tuple[float, Array, float]:
         """Loss, vector and value of the plane of one block at the weights ``w``."""
-        found = Planes(np.empty(1), np.empty((1, len(self.scale))), np.empty(1))
+        planes = Planes(np.empty(1), np.empty((1, len(self.scale))), np.empty(1))
         blocks = self.blocks[block : block + 2]
         cost = np.zeros_like(self.cost)
         cost[blocks[0] : blocks[1]] = self.cost[blocks[0] : blocks[1]]
-        self._pass(self.coefficients(w), cost, blocks, found, alone=True)
-        return float(found.losses[0]), found.vectors[0, self._kept], float(found.values[0])
+        self._pass(self.coefficients(w), cost, blocks, planes, alone=True)
+        return float(planes.losses[0]), planes.vectors[0, self._kept], float(planes.values[0])
 
     def violations(self, w: Array) -> Array:
         """The hinge of every query at the weights ``w``, times its cost."""
         n_queries = len(self.indptr) - 1
-        found = Planes(np.empty(n_queries), np.empty((n_queries, 0)), np.empty(n_queries))
-        self._pass(self.coefficients(w), self.cost, np.arange(n_queries + 1), found)
-        return found.values
+        planes = Planes(np.empty(n_queries), np.empty((n_queries, 0)), np.empty(n_queries))
+        self._pass(self.coefficients(w), self.cost, np.arange(n_queries + 1), planes)
+        return planes.values
 
     def value(self, w: Array) -> float:
         """Σ_q c_q H_q(w)."""
         return float(self.violations(w).sum())
 
     def _pass(
-        self, weights: Array, cost: Array, blocks: Array, planes: Planes, attained: bool = False, alone: bool = False
+        self, weights: Array, cost: Array, blocks: Array, planes: Planes, current: bool = False, alone: bool = False
     ) -> None:
         """Fill ``planes``, with one row for each of the blocks; vectors without columns are not computed.
 
-        ``attained``: the ranking that the weights make instead of the most violated one. ``alone``: no other loss is
+        ``current``: the ranking that the weights make instead of the most violated one. ``alone``: no other loss is
         asked for these weights.
         """
         shared = _UNSHARED if alone else self._shared
         only_values = planes.vectors.shape[1] < len(weights)
-        added = _NOTHING if attained else self._added
-        kernel, hard, easy = self._oracle_for(cost, attained)
+        added = _NOTHING if current else self._added
+        kernel, hard, easy = self._oracle_for(cost, current)
 
         def run(first: int, stop: int) -> None:
             _evaluate(
@@ -393,7 +391,6 @@ class StructuredHinge(Scaled):
                 _add_query(self._X, self.rows[start:stop], cost[q] * coef, self._inverse, planes.vectors[block])
 
     def close(self) -> None:
-        """Shut down the thread pool."""
         self._team.close()
 
 
@@ -440,9 +437,9 @@ class _Combined:
         for hinge in self.hinges:
             hinge.rescale(factor)
 
-    def turn_back(self) -> None:
+    def reset(self) -> None:
         for hinge in self.hinges:
-            hinge.turn_back()
+            hinge.reset()
 
     def close(self) -> None:
         for hinge in self.hinges:
@@ -450,16 +447,12 @@ class _Combined:
 
 
 class SeparateSlacks(_Combined):
-    """The sum of the hinges."""
-
     @property
     def n_blocks(self) -> int:
-        """Number of blocks."""
         return sum(hinge.n_blocks for hinge in self.hinges)
 
     @property
     def costs(self) -> Array:
-        """What a hinge of 1 costs, block by block."""
         return np.concatenate([hinge.costs for hinge in self.hinges])
 
     def evaluate_block(self, w: Array, block: int) -> tuple[float, Array, float]:
@@ -468,17 +461,17 @@ class SeparateSlacks(_Combined):
         return self.hinges[number].evaluate_block(w, block)
 
     def evaluate(self, w: Array) -> Planes:
-        """One pass over the data for each loss."""
         return _merged([hinge.evaluate(w) for hinge in self.hinges], np.concatenate)
 
     def value(self, w: Array) -> float:
-        """The sum of all hinges."""
         return sum(hinge.value(w) for hinge in self.hinges)
 
-    def turn(self, w: Array) -> Turn:
+    def linearise(self, w: Array) -> Linearisation:
         """Compare from now on with the rankings that the weights ``w`` make."""
-        turns = [hinge.turn(w) for hinge in self.hinges]
-        return Turn(np.sum([turn.vector for turn in turns], axis=0), all(turn.same_planes for turn in turns))
+        linearisations = [hinge.linearise(w) for hinge in self.hinges]
+        return Linearisation(
+            np.sum([each.vector for each in linearisations], axis=0), all(each.same_planes for each in linearisations)
+        )
 
 
 class SharedSlack(_Combined):
@@ -489,7 +482,6 @@ class SharedSlack(_Combined):
 
     @property
     def n_blocks(self) -> int:
-        """Number of blocks."""
         return self.hinges[0].n_blocks
 
     @property
@@ -508,30 +500,238 @@ class SharedSlack(_Combined):
         return _merged(planes, partial(np.sum, axis=0))
 
     def value(self, w: Array) -> float:
-        """The sum of the queries' largest hinges."""
         return float(self._violations(w).max(axis=0).sum())
 
     def _violations(self, w: Array) -> Array:
         return np.array([hinge.violations(w) for hinge in self.hinges])
 
-    def turn(self, w: Array) -> Turn:
+    def linearise(self, w: Array) -> Linearisation:
         """Compare from now on with the rankings that the weights ``w`` make.
 
         Every loss has its own v_q, so there is none for the whole query: that of the first loss that counts is taken,
         and the others get the difference.
         """
         first = np.array([hinge.cost > 0 for hinge in self.hinges]).argmax(axis=0)
-        turns = [hinge.turn(w, only=first == number) for number, hinge in enumerate(self.hinges)]
+        linearisations = [hinge.linearise(w, only=first == number) for number, hinge in enumerate(self.hinges)]
         sizes = np.diff(self.hinges[0].indptr)
-        own = [hinge.attained(w) * np.repeat(hinge.cost, sizes) for hinge in self.hinges]
-        common = np.choose(np.repeat(first, sizes), own)
-        for hinge, times_cost in zip(self.hinges, own, strict=True):
+        coefficients = [hinge.current_ranking(w) * np.repeat(hinge.cost, sizes) for hinge in self.hinges]
+        common = np.choose(np.repeat(first, sizes), coefficients)
+        for hinge, times_cost in zip(self.hinges, coefficients, strict=True):
             cost = np.repeat(hinge.cost, sizes)
             hinge.add(np.divide(common - times_cost, cost, out=np.zeros_like(cost), where=cost > 0))
-        return Turn(np.sum([turn.vector for turn in turns], axis=0), False)
+        return Linearisation(np.sum([each.vector for each in linearisations], axis=0), False)
 
 
 def _merged(planes: Sequence[Planes], merge: Callable[[list[Array]], Array]) -> Planes:
     """The planes of all losses as those of one objective."""
     fields = ("losses", "vectors", "values")
     return Planes(*(merge([getattr(of_loss, field) for of_loss in planes]) for field in fields))
+
+
+# The objective where its features are: in this process, on a GPU or in partitions.
+#
+# Every partition is arranged by the content of its own queries and cut into blocks of its own, so its planes depend on
+# nothing but the partition, the weights and the scale: the same for any number of workers, and after some were lost.
+# Data in one place is one partition, whose hinges the solver calls directly.
+
+
+@dataclass(frozen=True)
+class HingeSettings:
+    """What is trained for, in a form that travels.
+
+    `oracles`: make the oracle of every loss. `slack` ({"separate", "shared"}): several losses: add up a query's hinges,
+    or take the largest one. `device` ({"cpu", "cuda"}): where passes are done; a partition that does not fit on the GPU
+    beside others travels there in every pass.
+    """
+
+    oracles: tuple[Callable[[], Oracle], ...]
+    slack: str
+    device: str = "cpu"
+
+
+def objective_of(
+    data: RankingData,
+    labels: Sequence[Array],
+    weights: Array,
+    costs: Sequence[Array],
+    settings: HingeSettings,
+    n_blocks: int,
+    *,
+    standardize: bool,
+    threads: int,
+) -> Any:
+    """The hinges of a training set.
+
+    `data`: the queries that are trained on. `labels`, `costs`: for each loss, the labels of the documents as it sees
+    them, and what a hinge of 1 costs in every query. `weights`: weights of the queries, which decide between queries of
+    equal content. `settings`: what is trained for. `n_blocks`: blocks of queries, unless there are more partitions.
+    `standardize`: divide features by their standard deviation. `threads`: threads for a partition.
+    """
+    place = place_of(data, settings.device)
+    statistics = place.statistics(threads, summed=standardize)
+    scale = statistics.scale if standardize else np.ones(data.n_features)
+    shares = place.shares
+    blocks = _blocks_of_partitions(np.array([len(share.chosen) for share in shares]), n_blocks)
+    of_partitions = [
+        (
+            [place.taken(of_loss, share) for of_loss in labels],
+            weights[share.chosen],
+            [cost[share.chosen] for cost in costs],
+            int(many),
+        )
+        for share, many in zip(shares, blocks, strict=True)
+    ]
+    shared = statistics.low, statistics.high, scale, settings
+    actors = place.make(hinge_of_partition, *shared, own=of_partitions, threads=threads)
+    if actors.only is not None:
+        return actors.only
+    return PartitionedHinge(place, actors, scale, blocks, n_blocks, 1 if settings.slack == "shared" else len(labels))
+
+
+def hinge_of_partition(
+    data: RankingData,
+    threads: int,
+    queries: Array,
+    labels: Sequence[Array],
+    weights: Array,
+    costs: Sequence[Array],
+    n_blocks: int,
+    low: Array,
+    high: Array,
+    scale: Array,
+    settings: HingeSettings,
+) -> Any:
+    """The hinges of some queries of a partition, in the order of their content."""
+    if not len(queries):
+        return _NoHinge(int(np.isfinite(scale).sum()))
+    hinges_of: Callable[..., Sequence[Any]] = hinges_here
+    if settings.device == "cuda":
+        from rankwright.gpu.training import hinges_there as hinges_of
+    oracles = [make() for make in settings.oracles]
+    ordered_by = labels, costs, weights, low, high
+    hinges = hinges_of(
+        selected(data, queries), oracles, *ordered_by, scale, equal_blocks(len(queries), n_blocks), threads
+    )
+    together = SharedSlack if settings.slack == "shared" else SeparateSlacks
+    return hinges[0] if len(hinges) == 1 else together(hinges)
+
+
+def hinges_here(
+    data: RankingData,
+    oracles: Sequence[Oracle],
+    labels: Sequence[Array],
+    costs: Sequence[Array],
+    weights: Array,
+    low: Array,
+    high: Array,
+    scale: Array,
+    blocks: Array,
+    threads: int,
+) -> list[StructuredHinge]:
+    """A hinge for every loss; passes are done on the CPU."""
+    order, labels, costs = in_content_order(data, labels, costs, weights, low, high, threads)
+    X, settings = stored(data)[0], (scale, blocks, threads)
+    return [
+        StructuredHinge(X, order.rows, of_loss, order.indptr, oracle, cost, *settings)
+        for of_loss, oracle, cost in zip(labels, oracles, costs, strict=True)
+    ]
+
+
+class _NoHinge:
+    """The hinges of a partition without queries to train on."""
+
+    def __init__(self, n_features: int) -> None:
+        self._n_features = n_features
+
+    def evaluate(self, w: Array) -> Planes:
+        return Planes(np.empty(0), np.empty((0, len(w))), np.empty(0))
+
+    def value(self, w: Array) -> float:
+        return 0.0
+
+    def linearise(self, w: Array) -> Linearisation:
+        return Linearisation(np.zeros_like(w), True)
+
+    def reset(self) -> None: ...
+
+    def rescale(self, factor: float) -> None: ...
+
+    def sample(self, wanted: int) -> Array:
+        return np.empty((0, self._n_features))
+
+
+class PartitionedHinge(Scaled):
+    """The objective over all partitions, as the solver sees it.
+
+    `place`, `actors`: where the features are, and the hinges of every partition. `scale`: divisor of each feature; inf
+    leaves a feature out. `blocks`: blocks of every partition. `n_blocks`: blocks that were asked for; where partitions
+    are more, neighbours share their planes. `n_slacks`: planes of a block.
+    """
+
+    def __init__(self, place: Place, actors: Actors, scale: Array, blocks: Array, n_blocks: int, n_slacks: int) -> None:
+        super().__init__(scale)
+        self._place, self._actors = place, actors
+        self._groups = _groups(blocks, n_blocks)
+        self.n_blocks = n_slacks * (int(blocks.sum()) if self._groups is None else len(self._groups) - 1)
+        self._n_docs = np.array([len(place.rows_of(share)) for share in place.shares])
+
+    def evaluate(self, w: Array) -> Planes:
+        return Planes(**self._place.recall(partial(self._evaluate, w)))
+
+    def _evaluate(self, w: Array) -> dict[str, Array]:
+        planes = self._actors.call("evaluate", w)
+        columns = {name: [getattr(of_part, name) for of_part in planes] for name in ("losses", "vectors", "values")}
+        return {name: np.concatenate(self._together(column)) for name, column in columns.items()}
+
+    def _together(self, of_parts: Sequence[Array]) -> Sequence[Array]:
+        """Sums over the partitions of a group, in their order."""
+        if self._groups is None:
+            return of_parts
+        filled = [planes for planes in of_parts if len(planes)]
+        return [sum(filled[first + 1 : last], filled[first]) for first, last in pairwise(self._groups)]
+
+    def sample(self) -> Array:
+        """Features of some documents as weights see them, less the means of their queries."""
+        n_docs = int(self._n_docs.sum())
+        wanted = -(-rows_wanted(n_docs, self.n_features) * self._n_docs // max(1, n_docs))
+        return np.concatenate(self._actors.call("sample", own=[(int(many),) for many in wanted]))
+
+    def value(self, w: Array) -> float:
+        return float(sum(self._actors.call("value", w)))
+
+    def linearise(self, w: Array) -> Linearisation:
+        """Compare from now on with the rankings that the weights ``w`` make."""
+        linearisations = self._actors.update("linearise", w)
+        return Linearisation(
+            np.sum([each.vector for each in linearisations], axis=0), all(each.same_planes for each in linearisations)
+        )
+
+    def reset(self) -> None:
+        self._actors.update("reset")
+
+    def rescale(self, factor: float) -> None:
+        """Multiply all costs: the same problem for another C."""
+        self._actors.update("rescale", factor)
+
+    def close(self) -> None:
+        self._actors.close()
+
+
+def _blocks_of_partitions(n_queries: Array, n_blocks: int) -> Array:
+    """Blocks of every partition: in proportion to its queries, at least one, at most one a query; none for none."""
+    filled = n_queries > 0
+    if filled.sum() > n_blocks:
+        return filled.astype(np.int64)
+    shares = n_blocks * n_queries / max(1, int(n_queries.sum()))
+    blocks = np.where(filled, np.clip(np.floor(shares), 1, n_queries), 0).astype(np.int64)
+    for partition in np.lexsort((np.arange(len(shares)), -(shares - np.floor(shares)))):
+        if blocks.sum() >= n_blocks:
+            break
+        blocks[partition] += blocks[partition] < n_queries[partition] and filled[partition]
+    return blocks
+
+
+def _groups(blocks: Array, n_blocks: int) -> Array | None:
+    """Boundaries of runs of partitions that share their planes, where partitions are more than blocks; else None."""
+    n_filled = int((blocks > 0).sum())
+    return None if n_filled <= n_blocks else equal_blocks(n_filled, n_blocks)

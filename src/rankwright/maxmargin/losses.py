@@ -13,7 +13,7 @@ import numpy as np
 
 from rankwright._types import Array
 from rankwright.data.dataset import RankingData
-from rankwright.data.pairs import distinct, label_counts, pairs_of_queries, whole_values
+from rankwright.data.summary import distinct, label_counts, pairs_of_queries, whole_values
 from rankwright.errors import InputError
 from rankwright.maxmargin.problem import Target
 from rankwright.measures import Measure, Rankings, parse_goal, parse_measure
@@ -43,12 +43,12 @@ class Loss:
     def target(self, data: RankingData, relevant_from: float) -> Target:
         """Labels, useful queries and oracle of the loss on given data."""
         make_oracle = partial(_oracle, self.measure, self.feature_map)
-        given = (make_oracle, self.weight, self.measure)
+        settings = (make_oracle, self.weight, self.measure)
         useful = self.useful(data, relevant_from)
         if make_oracle().graded:
             self.measure.resolve("letor").check_labels(data.labels)
-            return Target(data.labels.astype(np.float64), useful, *given)
-        return Target((data.labels >= relevant_from).astype(np.float64), useful, *given)
+            return Target(data.labels.astype(np.float64), useful, *settings)
+        return Target((data.labels >= relevant_from).astype(np.float64), useful, *settings)
 
     def useful(self, data: RankingData, relevant_from: float) -> Array:
         """Queries with an order to learn."""
@@ -85,39 +85,38 @@ def _clicks() -> Oracle:
 
 
 def parse_losses(loss: Any, feature_map: Any = None, weights: Sequence[float] | None = None) -> list[Loss]:
-    """Parse a name, a measure, or a sequence of them."""
     names = [loss] if isinstance(loss, str | Measure) else _listed("loss", loss, "a name such as 'map', or several")
     if not names:
         raise InputError("no loss was given; expected a name such as 'map', or several")
     one_map = feature_map is None or isinstance(feature_map, str)
     maps = [feature_map] * len(names) if one_map else _listed("feature_map", feature_map, "a name, or one per loss")
     factors = [1.0] * len(names) if weights is None else _listed("loss_weights", weights, "one number per loss")
-    for what, values in (("feature maps", maps), ("loss_weights", factors)):
+    for parameter, values in (("feature maps", maps), ("loss_weights", factors)):
         if len(values) != len(names):
-            raise InputError(f"{len(names)} losses but {len(values)} {what}; expected one for each")
+            raise InputError(f"{len(names)} losses but {len(values)} {parameter}; expected one for each")
     for factor in factors:
         if not (isinstance(factor, Real) and 0 < float(factor) < np.inf):
             raise InputError(f"loss_weights contains {factor!s}; expected numbers above 0")
     return [_parse(name, map_, float(factor)) for name, map_, factor in zip(names, maps, factors, strict=True)]
 
 
-def _listed(what: str, values: Any, expected: str) -> list[Any]:
+def _listed(parameter: str, values: Any, expected: str) -> list[Any]:
     if isinstance(values, Iterable) and not isinstance(values, str):
         return list(values)
-    raise InputError(f"{what} is {values!r}; expected {expected}")
+    raise InputError(f"{parameter} is {values!r}; expected {expected}")
 
 
 def _parse(name: str | Measure, feature_map: str | None, weight: float) -> Loss:
     if not isinstance(name, str | Measure):
         raise InputError(f"loss is {name!r}; expected a name such as 'map', or several")
     if isinstance(name, str):
-        own, at, cutoff = name.strip().partition("@")
-        own = own.strip().lower()
-        kind = next((kind for kind in REGISTRY.values() if own in kind.own_losses), None)
+        loss, at, cutoff = name.strip().partition("@")
+        loss = loss.strip().lower()
+        kind = next((kind for kind in REGISTRY.values() if loss in kind.own_losses), None)
         if kind is not None:
-            if feature_map is not None and not str(feature_map).startswith(own):
-                raise InputError(f"{own.upper()} has the feature map {own}, not {feature_map!r}")
-            name, feature_map = f"{kind.name}{at}{cutoff}", feature_map or own
+            if feature_map is not None and not str(feature_map).startswith(loss):
+                raise InputError(f"{loss.upper()} has the feature map {loss}, not {feature_map!r}")
+            name, feature_map = f"{kind.name}{at}{cutoff}", feature_map or loss
     return Loss(parse_goal(name), feature_map, weight)
 
 
@@ -126,9 +125,13 @@ def _parse(name: str | Measure, feature_map: str | None, weight: float) -> Loss:
 
 def grades_of(data: RankingData) -> tuple[Array, Array]:
     """The distinct labels, lowest first, and the index of each document's label among them."""
-    known = whole_values(data.labels)
-    if known is not None and data.labels.dtype == np.float64 and np.array_equal(known, np.arange(len(known))):
-        return known, data.labels  # they are the indices
+    distinct_labels = whole_values(data.labels)
+    if (
+        distinct_labels is not None
+        and data.labels.dtype == np.float64
+        and np.array_equal(distinct_labels, np.arange(len(distinct_labels)))
+    ):
+        return distinct_labels, data.labels  # they are the indices
     values, grades = distinct(data.labels)
     return values, grades.astype(np.float64)
 
@@ -146,15 +149,17 @@ def rank_pair_weights(data: RankingData, measure: str | Measure = "ndcg@1") -> d
     measure : str or Measure
         A sum over positions, such as nDCG@m; with exponential gains unless stated.
     """
-    found = parse_measure(measure).resolve("letor")
-    form = found.position_sum()
+    resolved = parse_measure(measure).resolve("letor")
+    form = resolved.position_sum()
     if form is None or form.credits(np.arange(1)) is not None:
-        raise InputError(f"rank_weights is {str(found)!r}; expected a sum over positions such as ndcg@1, or a mapping")
+        raise InputError(
+            f"rank_weights is {str(resolved)!r}; expected a sum over positions such as ndcg@1, or a mapping"
+        )
     values, counts = label_counts(data.labels, data.indptr)
     worth = form.worth(values)
     discounts = form.discounts(np.arange(int(data.sizes.max())))
-    if found.cutoff is not None:
-        discounts[found.cutoff :] = 0.0
+    if resolved.cutoff is not None:
+        discounts[resolved.cutoff :] = 0.0
     reached = np.concatenate([[0.0], np.cumsum(discounts)])
     stop = np.cumsum(counts[:, ::-1], axis=1)[:, ::-1]  # places of a label in a perfect ranking: start … stop
     sums = reached[stop] - reached[stop - counts]
@@ -194,15 +199,15 @@ def weight_table(values: Array, weights: Mapping[tuple[float, float], float] | N
     if weights is None:
         return table
     try:
-        known = {(float(a), float(b)): float(weight) for (a, b), weight in weights.items()}
+        given = {(float(a), float(b)): float(weight) for (a, b), weight in weights.items()}
     except (TypeError, ValueError):
         raise InputError("rank_weights is not a mapping {(higher, lower): weight} of numbers") from None
     for a in range(len(values)):
         for b in range(a):
             pair = (float(values[a]), float(values[b]))
-            if pair not in known:
+            if pair not in given:
                 raise InputError(f"rank_weights has no entry for the labels ({pair[0]:g}, {pair[1]:g})")
-            if not 0 <= known[pair] < np.inf:
-                raise InputError(f"rank_weights of ({pair[0]:g}, {pair[1]:g}) is {known[pair]:g}; expected at least 0")
-            table[a, b] = known[pair]
+            if not 0 <= given[pair] < np.inf:
+                raise InputError(f"rank_weights of ({pair[0]:g}, {pair[1]:g}) is {given[pair]:g}; expected at least 0")
+            table[a, b] = given[pair]
     return table

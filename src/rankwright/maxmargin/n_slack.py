@@ -22,8 +22,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from rankwright._types import Array
-from rankwright.maxmargin.bundle import Check, Objective, Solution
-from rankwright.maxmargin.planes import PlaneBook
+from rankwright.maxmargin.bundle import Check, Objective, PlaneBook, Solution
 
 _CLOSE = 1e-3  # share of C·ε: how well the problem over the working sets is solved
 _ACCURACY = 0.3  # share of that gap which smoothing may take, in Newton's method …
@@ -48,7 +47,6 @@ class WorkingSets(PlaneBook):
     _drops_planes = False
 
     def put(self, block: int, loss: float, vector: Array) -> None:
-        """Add a plane to a block."""
         place = int(self.counts[block])
         if place == self.losses.shape[1]:
             self._grow(2 * place)
@@ -164,16 +162,16 @@ class _Run:
 
     def sweep(self) -> None:
         """Lines 4 to 12: every query once, with new weights after every new constraint."""
-        book, known = self._book, self._planes
+        book, planes = self._book, self._planes
         for block in range(self._objective.n_blocks):
-            if known is not None:
-                found = known.losses[block], known.vectors[block], known.values[block]
+            if planes is not None:
+                plane = planes.losses[block], planes.vectors[block], planes.values[block]
             else:
-                found = self._objective.evaluate_block(book.w, block)
-            loss, vector, value = found
+                plane = self._objective.evaluate_block(book.w, block)
+            loss, vector, value = plane
             if value > self._slacks[block] + self._allowed[block]:
                 book.put(block, float(loss), vector)
-                self._slacks, known = self._optimised(), None
+                self._slacks, planes = self._optimised(), None
 
     def check(self, passes: int) -> Check:
         """What is known now; rounding may put the bound above the objective by a hair."""

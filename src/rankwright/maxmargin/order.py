@@ -20,9 +20,8 @@ import numpy as np
 from numba import njit
 
 from rankwright._types import Array
-from rankwright.data.dataset import RankingData
+from rankwright.data.dataset import RankingData, stored
 from rankwright.data.order import as_bounds, sizes_to_indptr
-from rankwright.data.subsets import stored
 from rankwright.data.threads import Team, parts_of, runs_of
 from rankwright.measures.oracles.common import BINS, SORT, WORK, sort_descending
 from rankwright.models.products import FASTMATH, FirstClass, kernel_form, row_scores
@@ -59,7 +58,7 @@ def canonical_order(
     factors = [(factor, of_loss) for factor, of_loss in zip(label_factors(labels), labels, strict=True) if factor]
     n_docs = int(indptr[-1])
     order, means = np.empty(n_docs, np.int64), np.empty(len(sizes))
-    given = (kernel_form(X), starts, indptr, int(sizes.max()), mix)
+    arguments = (kernel_form(X), starts, indptr, int(sizes.max()), mix)
     sorting = (order, means, FirstClass(sort_descending, SORT))
 
     def sort(first: int, last: int) -> None:
@@ -67,7 +66,7 @@ def canonical_order(
         keys = np.zeros(docs.stop - docs.start)
         for factor, of_loss in factors:
             keys += factor * of_loss[docs]
-        _sort(*given, keys, *sorting, first, last)
+        _sort(*arguments, keys, *sorting, first, last)
 
     team.each(sort, runs_of(indptr, team.threads, _RUN))
     queries = np.lexsort((weights, means))
@@ -123,13 +122,13 @@ def label_factors(labels: Sequence[Array]) -> list[float]:
 
 def taken(values: Array, docs: Array, team: Team) -> Array:
     """``values[docs]``, a run of documents at a time."""
-    found = np.empty(len(docs), values.dtype)
+    chosen = np.empty(len(docs), values.dtype)
 
     def take(start: int, stop: int) -> None:
-        np.take(values, docs[start:stop], out=found[start:stop], mode="clip")
+        np.take(values, docs[start:stop], out=chosen[start:stop], mode="clip")
 
     team.each(take, parts_of(len(docs), max(1, min(team.threads, len(docs) // _RUN))))
-    return found
+    return chosen
 
 
 @njit(cache=True, nogil=True, fastmath=FASTMATH)
@@ -213,18 +212,18 @@ def centred_sample(
         return np.empty((0, len(kept)))
     chosen = [rows[of_query] for of_query in drawn(indptr, wanted)]
     tasks = [(chosen[at : at + _QUERIES],) for at in range(0, len(chosen), _QUERIES)]
-    return np.concatenate((team or Team(1)).each(lambda part: _centred(X, part, inverse, kept), tasks))
+    return np.concatenate((team or Team(1)).each(lambda some_queries: _centred(X, some_queries, inverse, kept), tasks))
 
 
 def _centred(X: Any, chosen: list[Array], inverse: Array, kept: Array) -> Array:
-    part = X[np.concatenate(chosen)]
-    part = (part if isinstance(part, np.ndarray) else part.toarray())[:, kept] * inverse[kept]
-    return centred(part, np.array([len(of_query) for of_query in chosen]))
+    sample = X[np.concatenate(chosen)]
+    sample = (sample if isinstance(sample, np.ndarray) else sample.toarray())[:, kept] * inverse[kept]
+    return centred(sample, np.array([len(of_query) for of_query in chosen]))
 
 
-def centred(part: Array, sizes: Array) -> Array:
+def centred(sample: Array, sizes: Array) -> Array:
     """The rows of some queries, less their means, and longer by as much as the means were drawn towards them."""
-    means = np.add.reduceat(part, np.cumsum(sizes) - sizes, axis=0) / sizes[:, None]
-    part -= np.repeat(means, sizes, axis=0)
-    part *= np.repeat(np.sqrt(sizes / np.maximum(1, sizes - 1)), sizes)[:, None]
-    return np.asarray(part)
+    means = np.add.reduceat(sample, np.cumsum(sizes) - sizes, axis=0) / sizes[:, None]
+    sample -= np.repeat(means, sizes, axis=0)
+    sample *= np.repeat(np.sqrt(sizes / np.maximum(1, sizes - 1)), sizes)[:, None]
+    return np.asarray(sample)

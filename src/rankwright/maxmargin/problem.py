@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankwright._types import Array
-from rankwright.data.dataset import RankingData
+from rankwright.data.dataset import RankingData, docs_of, feature_bytes
 from rankwright.data.places import place_of
-from rankwright.data.subsets import docs_of, feature_bytes
 from rankwright.errors import InputError
 from rankwright.maxmargin.cost import Trial
 from rankwright.measures import Measure
@@ -23,11 +22,13 @@ if TYPE_CHECKING:
 
 BUNDLE, ONE_SLACK, N_SLACK, DESCENT = "bundle", "one-slack-cutting-plane", "n-slack-cutting-plane", "gd"
 SOLVERS = (BUNDLE, ONE_SLACK, N_SLACK)  # with a certificate
+HINGE, RAMP = "hinge", "ramp"  # bounds of a loss
+RAMP_GRID = (0.1, 1.0, 10.0)  # values of C
 _PLANES = {BUNDLE: 16, ONE_SLACK: 200, N_SLACK: 8, DESCENT: 16}  # per block, at least
-_PLANES_IN_ALL = 200  # at least: few blocks need more planes each,
+_MIN_PLANES = 200  # at least: few blocks need more planes each,
 _PER_FEATURE = 1.5  # and with many features, these for every one of them
-_MOST_BLOCKS = 112  # up to this many, every query has its own block
-_LEAST_BLOCKS = 16  # of many features: then so many do, or twice as many as there are documents per feature
+_MAX_BLOCKS = 112  # up to this many, every query has its own block; more cost as much as the passes they save
+_MIN_BLOCKS = 16  # of many features: then so many do, or twice as many as there are documents per feature
 _PLANE_BYTES = 0.5  # share of the features' bytes that cached planes may take
 _FEW_BYTES = 1 << 25  # bytes they may always take
 _NO_GAIN = 0.01  # share of the objective: weights better than 0 by less count as 0
@@ -59,7 +60,7 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Settings:
+class SolverSettings:
     """How a problem is solved.
 
     `solver`: ``"bundle"``, ``"one-slack-cutting-plane"``, ``"n-slack-cutting-plane"`` or ``"gd"``. `tol`, `max_passes`:
@@ -83,18 +84,23 @@ class Settings:
 
     def __post_init__(self) -> None:
         if self.device == "cuda" and self.solver == N_SLACK:
-            what = f"solver {N_SLACK!r} takes queries one by one, which a GPU does not speed up"
-            raise InputError(f"{what}; expected {BUNDLE!r} or {ONE_SLACK!r}, or device='cpu'")
+            problem = f"solver {N_SLACK!r} takes queries one by one, which a GPU does not speed up"
+            raise InputError(f"{problem}; expected {BUNDLE!r} or {ONE_SLACK!r}, or device='cpu'")
 
 
 class Problem:
     """A training set as the solver sees it, for a path of C values: planes are kept from one C to the next."""
 
     def __init__(
-        self, data: RankingData, targets: Sequence[Target], weights: Array, settings: Settings, initial: Array | None
+        self,
+        data: RankingData,
+        targets: Sequence[Target],
+        weights: Array,
+        settings: SolverSettings,
+        initial: Array | None,
     ) -> None:
+        from rankwright.maxmargin.bundle import PlaneBook
         from rankwright.maxmargin.n_slack import WorkingSets
-        from rankwright.maxmargin.planes import PlaneBook
 
         self._settings = settings
         self._n_queries = data.n_queries
@@ -137,7 +143,7 @@ class Problem:
             del rules["tol"]
             solution = solve_n_slack(self._objective, self._book, epsilon=settings.epsilon, **rules)
         else:
-            solution = solve(self._objective, self._book, known=self._known(C, factor), **rules)
+            solution = solve(self._objective, self._book, start=self._warm_start(C, factor), **rules)
             self._last = solution
         if self._slack_at_zero is None:  # the first pass evaluated weights of 0
             self._slack_at_zero = solution.path[0].primal / C
@@ -149,7 +155,7 @@ class Problem:
         figures |= fit_health(C, solution.objective, square, solution.w, *at_zero)
         return Trial(self._objective.coefficients(solution.w), figures, solution, solution.interrupted)
 
-    def _known(self, C: float, factor: float) -> tuple[Array, float] | None:
+    def _warm_start(self, C: float, factor: float) -> tuple[Array, float] | None:
         """The weights of the last C and their hinge for this one; None if they are no better than 0."""
         if self._last is None or self._slack_at_zero is None:
             return None
@@ -159,20 +165,21 @@ class Problem:
         return (w, hinge) if square + hinge < (1.0 - _NO_GAIN) * C * self._slack_at_zero else None
 
     def close(self) -> None:
-        """Shut down the thread pool."""
         self._objective.close()
 
 
 def solve_once(
-    data: RankingData, targets: Sequence[Target], weights: Array, settings: Settings, C: float = 1.0
+    data: RankingData, targets: Sequence[Target], weights: Array, settings: SolverSettings, C: float = 1.0
 ) -> Trial:
     """Train for one C, from weights of 0."""
     with closing(Problem(data, targets, weights, settings, None)) as problem:
         return problem.solve(C)
 
 
-def _objective(data: RankingData, targets: Sequence[Target], weights: Array, settings: Settings, n_blocks: int) -> Any:
-    from rankwright.maxmargin.distributed import HingeSettings, objective_of  # here because it loads numba
+def _objective(
+    data: RankingData, targets: Sequence[Target], weights: Array, settings: SolverSettings, n_blocks: int
+) -> Any:
+    from rankwright.maxmargin.hinge import HingeSettings, objective_of  # here because it loads numba
 
     of_losses = [target.labels for target in targets], weights, [target.costs(weights) for target in targets]
     wanted = HingeSettings(tuple(target.make_oracle for target in targets), settings.slack, settings.device)
@@ -181,8 +188,8 @@ def _objective(data: RankingData, targets: Sequence[Target], weights: Array, set
 
 def _refuse_partitions(data: RankingData) -> None:
     if place_of(data).is_partitioned:
-        what = f"solver {N_SLACK!r} takes queries one by one, which data in parts does not allow"
-        raise InputError(f"{what}; expected {BUNDLE!r} or {ONE_SLACK!r}")
+        problem = f"solver {N_SLACK!r} takes queries one by one, which data in partitions does not allow"
+        raise InputError(f"{problem}; expected {BUNDLE!r} or {ONE_SLACK!r}")
 
 
 def fit_health(
@@ -199,35 +206,34 @@ def fit_health(
     {'norm': 1.0, 'slack': 0.2, 'slack_ratio': 0.5, 'objective_ratio': 0.625}
     """
     slack = max(0.0, objective - square) / C
-    known = slack_at_zero > 0
+    comparable = slack_at_zero > 0
     return {
         "norm": float(np.linalg.norm(w)),
         "slack": slack,
-        "slack_ratio": slack / slack_at_zero if known else 1.0,
-        "objective_ratio": objective / (square_at_zero + C * slack_at_zero) if known else 1.0,
+        "slack_ratio": slack / slack_at_zero if comparable else 1.0,
+        "objective_ratio": objective / (square_at_zero + C * slack_at_zero) if comparable else 1.0,
     }
 
 
 def _plane_bytes(data: RankingData) -> float:
-    """Bytes that cached planes may take."""
     return max(_PLANE_BYTES * feature_bytes(data) * (2 if data.is_sparse else 1), _FEW_BYTES)
 
 
 def _planes_in_all(data: RankingData) -> int:
     """How many planes there is room for, at least."""
-    from rankwright.maxmargin.planes import MANY_FEATURES
+    from rankwright.maxmargin.bundle import MANY_FEATURES
 
     wanted = _PER_FEATURE * data.n_features if data.n_features > MANY_FEATURES else 0
-    return int(max(_PLANES_IN_ALL, min(wanted, _plane_bytes(data) / (8 * data.n_features))))
+    return int(max(_MIN_PLANES, min(wanted, _plane_bytes(data) / (8 * data.n_features))))
 
 
 def _n_blocks(data: RankingData, capacity: int) -> int:
     """One block per query, unless the work on that many planes, or their memory, would outgrow a pass."""
+    from rankwright.maxmargin.bundle import MANY_FEATURES
     from rankwright.maxmargin.order import is_enough
-    from rankwright.maxmargin.planes import MANY_FEATURES
 
     affordable = int(_plane_bytes(data) / (capacity * data.n_features * 8))
-    worthwhile = _MOST_BLOCKS
+    worthwhile = _MAX_BLOCKS
     if data.n_features > MANY_FEATURES and is_enough(data.n_docs, data.n_features):
-        worthwhile = min(worthwhile, max(_LEAST_BLOCKS, 2 * data.n_docs // data.n_features))
+        worthwhile = min(worthwhile, max(_MIN_BLOCKS, 2 * data.n_docs // data.n_features))
     return max(1, min(data.n_queries, worthwhile, affordable))

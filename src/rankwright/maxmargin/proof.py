@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankwright._types import Array
-from rankwright.data.dataset import RankingData
+from rankwright.data.dataset import RankingData, some_queries
 from rankwright.data.order import query_chunks
 from rankwright.data.places import place_of
-from rankwright.data.subsets import some_queries
 from rankwright.maxmargin.losses import grades_of, pair_target, parse_losses, weight_table
-from rankwright.maxmargin.problem import BUNDLE, Settings, Target, solve_once
+from rankwright.maxmargin.problem import BUNDLE, SolverSettings, Target, solve_once
 from rankwright.measures import Rankings
 from rankwright.models.linear import LinearModel
 from rankwright.rankers.facts import Kind, Notice, Proof
@@ -58,14 +57,14 @@ def prove(
         order = order_of(docs, indptr)
         for row, target in enumerate(targets):
             assert target.measure is not None
-            known = Rankings(target.labels[docs], indptr)
-            values = target.measure.resolve("letor").value(Rankings(known.labels[order], indptr, known))
+            judged = Rankings(target.labels[docs], indptr)
+            values = target.measure.resolve("letor").value(Rankings(judged.labels[order], indptr, judged))
             losses[row, first:last] = np.where(target.useful[first:last], 1.0 - values, 0.0)
     together = np.max if shared else np.sum
-    most, lost = float(together(costs, axis=0).sum()), float(together(costs * losses, axis=0).sum())
+    total, lost = float(together(costs, axis=0).sum()), float(together(costs * losses, axis=0).sum())
     names = [_name(target, data.labels) for target in targets]
     named = names[0] if len(names) == 1 else f"{'lowest' if shared else 'mean'} of {', '.join(names)}"
-    return Proof(named, 1.0 - lost / most, max(0.0, 1.0 - slack * data.n_queries / most))
+    return Proof(named, 1.0 - lost / total, max(0.0, 1.0 - slack * data.n_queries / total))
 
 
 def _name(target: Target, labels: Array) -> str:
@@ -79,10 +78,9 @@ def _name(target: Target, labels: Array) -> str:
 # Whether max-margin weights are any better than weights of 0, and what does learn from the data where they are not.
 #
 # Some hinges cannot be lowered on some data: the most violated ranking is as bad for all weights as it is for none.
-# Their
-# optimum is proved all the same, and useless. Slack and objective, relative to weights of 0, show it. Whether a larger
-# C,
-# or another loss, would do better is tried out: training for a few passes, until the objective is lower by 2 %.
+# Their optimum is proved all the same, and useless. Slack and objective, relative to weights of 0, show it. Whether a
+# larger C, or another loss, would do better is tried out: training for a few passes, until the objective is 2 %
+# lower.
 
 
 _LEARNT = 0.98
@@ -99,7 +97,7 @@ def is_useless(figures: Mapping[str, float]) -> bool:
     return max(figures["slack_ratio"], figures["objective_ratio"]) >= USELESS
 
 
-def can_learn(data: RankingData, targets: Sequence[Target], weights: Array, settings: Settings, C: float) -> bool:
+def can_learn(data: RankingData, targets: Sequence[Target], weights: Array, settings: SolverSettings, C: float) -> bool:
     """Whether a few passes lower the objective by 2 %."""
     at_zero: list[float] = []
 
@@ -112,22 +110,22 @@ def can_learn(data: RankingData, targets: Sequence[Target], weights: Array, sett
 
 
 def learners(
-    data: RankingData, weights: Array, settings: Settings, relevant_from: float, own: str
+    data: RankingData, weights: Array, settings: SolverSettings, relevant_from: float, but: str
 ) -> tuple[list[str], list[str]]:
-    """The methods that learn from the data, and those that were tried and do not; ``own`` is left out."""
-    found: tuple[list[str], list[str]] = [], []
+    """The methods that learn from the data, and those that were tried and do not; ``but`` is left out."""
+    methods: tuple[list[str], list[str]] = [], []
     for method in (*_LOSSES, "rank-svm"):
-        if method == own:
+        if method == but:
             continue
         target, C = _pairs(data) if method == "rank-svm" else (_target(method, data, relevant_from), 1.0)
         useful = target.useful & (weights > 0)
         if not useful.any():
             continue
-        some = data if useful.all() else some_queries(data, useful)
-        of_some = target if useful.all() else target.of(useful, data)
-        learns = can_learn(some, [of_some], weights[useful], replace(settings, slack="separate"), C)
-        found[0 if learns else 1].append(method)
-    return found
+        kept = data if useful.all() else some_queries(data, useful)
+        of_kept = target if useful.all() else target.of(useful, data)
+        learns = can_learn(kept, [of_kept], weights[useful], replace(settings, slack="separate"), C)
+        methods[0 if learns else 1].append(method)
+    return methods
 
 
 def _target(method: str, data: RankingData, relevant_from: float) -> Target:
@@ -142,11 +140,11 @@ def _pairs(data: RankingData) -> tuple[Target, float]:
     )
 
 
-def learn_pairs(data: RankingData, weights: Array, settings: Settings) -> Array:
+def learn_pairs(data: RankingData, weights: Array, settings: SolverSettings) -> Array:
     """The weights of a Ranking SVM, where no query has both relevant and other documents."""
     target, C = _pairs(data)
-    part = target.of(target.useful, data)
-    return solve_once(some_queries(data, target.useful), [part], weights[target.useful], settings, C).coef
+    target_of_useful = target.of(target.useful, data)
+    return solve_once(some_queries(data, target.useful), [target_of_useful], weights[target.useful], settings, C).coef
 
 
 def useless_notice(

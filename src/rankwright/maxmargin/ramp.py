@@ -8,8 +8,8 @@ these weights, so P never rises. With u = w + V it is the same problem as withou
 
     ½‖u‖² − ½‖V‖² + Σ_b max_p (ℓ_p + v_p·V − v_p·u)
 
-so planes, their small problem and the certificate are those of `rankwright.solvers.bundle`; only ℓ changes with V, and
-planes are kept from round to round.
+so planes, their small problem and the certificate are those of `rankwright.maxmargin.bundle`; only ℓ changes with V,
+and planes are kept from round to round.
 """
 
 from __future__ import annotations
@@ -23,10 +23,9 @@ import numpy as np
 
 from rankwright._types import Array
 from rankwright.data.dataset import RankingData
-from rankwright.maxmargin.bundle import Check, Objective, Solution, solve
+from rankwright.maxmargin.bundle import Check, Objective, PlaneBook, Solution, solve
 from rankwright.maxmargin.cost import Trial
-from rankwright.maxmargin.planes import PlaneBook
-from rankwright.maxmargin.problem import Problem, Settings, Target
+from rankwright.maxmargin.problem import Problem, SolverSettings, Target
 
 _FIRST_TOL = 0.03  # relative gap of the first round
 _SHARE = 0.3  # of the last round's relative gain: to that gap the next one is solved
@@ -36,18 +35,18 @@ _WORST = 0.999
 _STEPS = 2  # halvings of a decade
 
 
-class Turning(Objective, Protocol):
+class Linearisable(Objective, Protocol):
     """An objective whose second maximum can be taken at given weights."""
 
     def value(self, w: Array) -> float:
         """Σ_b H_b(w)."""
 
-    def turn(self, w: Array) -> Any:
+    def linearise(self, w: Array) -> Any:
         """Compare with the rankings that ``w`` makes: their ``vector``, and whether planes are the ``same_planes``."""
 
 
 @dataclass(frozen=True)
-class Round:
+class RampRound:
     """One round.
 
     `objective`: p after it. `gap`: the relative duality gap to which its convex problem was solved. `passes`: passes
@@ -60,20 +59,20 @@ class Round:
 
 
 @dataclass(frozen=True, eq=False)
-class Start:
+class StartingPoint:
     """Weights to start from.
 
-    `w`: the weights. `turned`: what `Turning.turn` gives for them. `bound`, `at_zero`: σ R at these weights, and at
-    weights of 0.
+    `w`: the weights. `linearisation`: that of `Linearisable.linearise` there. `bound`, `at_zero`: σ R at these weights,
+    and at weights of 0.
     """
 
     w: Array
-    turned: Any
+    linearisation: Any
     bound: float
     at_zero: float
 
 
-def stretch(objective: Turning, w: Array) -> Start:
+def stretch(objective: Linearisable, w: Array) -> StartingPoint:
     """Weights in the direction of ``w``, of a length at which the ramp bound is three quarters tight.
 
     The bound of t·w falls with t, over several decades, from that of weights of 0 to the loss of the ranking that w
@@ -84,8 +83,8 @@ def stretch(objective: Turning, w: Array) -> Start:
     steepest, hinge = planes.vectors.sum(axis=0), float(planes.values.sum())
     w = w if w.any() else steepest
     direction = w / max(math.sqrt(float(w @ w)), 1e-300)
-    turned = objective.turn(direction)
-    fall = float(turned.vector @ direction)
+    linearisation = objective.linearise(direction)
+    fall = float(linearisation.vector @ direction)
 
     def bound(length: float) -> float:
         return objective.value(length * direction) + length * fall
@@ -93,26 +92,26 @@ def stretch(objective: Turning, w: Array) -> Start:
     length = hinge / max(math.sqrt(float(steepest @ steepest)), 1e-300)  # where the first planes would reach 0
     loss = bound(_FAR * length)
     middle = loss + (1.0 - _TIGHT) * (hinge - loss)
-    found = bound(length)
+    value = bound(length)
     if loss > _WORST * hinge:  # the ranking is as bad as any
-        return Start(length * direction, turned, found, hinge)
-    factor = 10.0 if found > middle else 0.1
+        return StartingPoint(length * direction, linearisation, value, hinge)
+    factor = 10.0 if value > middle else 0.1
     for _ in range(8):
-        if (found > middle) != (factor > 1.0):
+        if (value > middle) != (factor > 1.0):
             break
         length *= factor
-        found = bound(length)
+        value = bound(length)
     factor = math.sqrt(10.0)
     for _ in range(_STEPS):
-        length *= factor if found > middle else 1.0 / factor
-        found, factor = bound(length), math.sqrt(factor)
-    return Start(length * direction, turned, found, hinge)
+        length *= factor if value > middle else 1.0 / factor
+        value, factor = bound(length), math.sqrt(factor)
+    return StartingPoint(length * direction, linearisation, value, hinge)
 
 
 class _Tilted:
     """The hinge with a linear term, as a problem over u = w + V."""
 
-    def __init__(self, objective: Turning, book: PlaneBook, centre: Array) -> None:
+    def __init__(self, objective: Linearisable, book: PlaneBook, centre: Array) -> None:
         self._objective, self._book, self._centre = objective, book, centre
         self.n_blocks, self.n_features = objective.n_blocks, objective.n_features
         self.tilt = np.zeros(objective.n_features)
@@ -124,31 +123,30 @@ class _Tilted:
     def sample(self) -> Array:
         return self._objective.sample()
 
-    def turn(self, turned: Any) -> bool:
-        """Compare with the rankings turned to; whether the hinge stays the same."""
-        tilt = turned.vector - self._centre
-        if turned.same_planes:
+    def linearise(self, linearisation: Any) -> bool:
+        """Compare with other rankings; whether the hinge stays the same."""
+        tilt = linearisation.vector - self._centre
+        if linearisation.same_planes:
             self._book.tilt(tilt - self.tilt)
         else:
             self._book.clear()
         self.tilt = tilt
-        return bool(turned.same_planes)
+        return bool(linearisation.same_planes)
 
     def value(self, w: Array, hinge: float) -> float:
-        """The convex problem's objective, which is P at the weights turned to."""
+        """The convex problem's objective, which is P at the weights of the linearisation."""
         away = w - self._centre
         return 0.5 * float(away @ away) + hinge + float((self.tilt + self._centre) @ w)
 
     @property
     def constant(self) -> float:
-        """What the problem over u leaves out."""
         return 0.5 * float(self._centre @ self._centre) - 0.5 * float(self.tilt @ self.tilt)
 
 
 def solve_ramp(
-    objective: Turning,
+    objective: Linearisable,
     book: PlaneBook,
-    start: Start,
+    start: StartingPoint,
     centre: Array,
     *,
     cost: float,
@@ -182,13 +180,13 @@ def solve_ramp(
 
 
 class _Rounds:
-    """Where the rounds stand: the best weights, their hinge and P."""
+    """The state of the rounds: the best weights, their hinge and P."""
 
     def __init__(
         self,
-        objective: Turning,
+        objective: Linearisable,
         book: PlaneBook,
-        start: Start,
+        start: StartingPoint,
         cost: float,
         centre: Array,
         unit: float,
@@ -197,26 +195,26 @@ class _Rounds:
         self._objective, self._book, self._unit, self._callback = objective, book, unit, callback
         self._tilted = _Tilted(objective, book, centre)
         self.path: list[Check] = []
-        self.rounds: list[Round] = []
+        self.rounds: list[RampRound] = []
         self.stopped = False
         self.passes, self._seconds, self._on_planes = 0, 0.0, 0.0
-        if start.turned.same_planes:  # it is known what turning there would give
-            turned = replace(start.turned, vector=cost * start.turned.vector)
-            self._tilted.turn(turned)
-            hinge = cost * start.bound - float(turned.vector @ start.w)
+        if start.linearisation.same_planes:  # which needs no pass
+            linearisation = replace(start.linearisation, vector=cost * start.linearisation.vector)
+            self._tilted.linearise(linearisation)
+            hinge = cost * start.bound - float(linearisation.vector @ start.w)
             self.w, self._hinge, self.value = start.w, hinge, self._tilted.value(start.w, hinge)
         else:
-            self._turn(start.w, np.inf)
+            self._linearise(start.w, np.inf)
 
-    def _turn(self, w: Array, hinge: float) -> None:
-        """Take the second maximum at ``w``, whose hinge was ``hinge`` before that, or is not known."""
-        same = self._tilted.turn(self._objective.turn(w))
+    def _linearise(self, w: Array, hinge: float) -> None:
+        """Take the second maximum at ``w``, whose hinge was ``hinge`` before that; inf: not known."""
+        same = self._tilted.linearise(self._objective.linearise(w))
         if not same or hinge == np.inf:
             hinge = self._objective.value(w)
         self.w, self._hinge, self.value = w, hinge, self._tilted.value(w, hinge)
 
     def solve(self, tol: float, max_passes: int) -> Solution:
-        """Solve the convex problem of a round, and turn to the rankings of its weights if they are better."""
+        """Solve the convex problem of a round, and linearise at its weights if they are better."""
         tilted = self._tilted
         u = self.w + tilted.tilt
         self._book.w[:] = u
@@ -225,7 +223,7 @@ class _Rounds:
             self._book,
             tol=tol,
             max_passes=max(1, max_passes),
-            known=(u, self._hinge),
+            start=(u, self._hinge),
             constant=tilted.constant,
             callback=self._check,
         )
@@ -234,10 +232,10 @@ class _Rounds:
         self._on_planes += inner.path[-1].seconds_planes
         before, value = self.w, self.value
         hinge = inner.objective - tilted.constant - 0.5 * float(inner.w @ inner.w)
-        self._turn(inner.w - tilted.tilt, hinge)
+        self._linearise(inner.w - tilted.tilt, hinge)
         if self.value > value:  # by rounding
-            self._turn(before, np.inf)
-        self.rounds.append(Round(self.value / self._unit, inner.gap, len(inner.path)))
+            self._linearise(before, np.inf)
+        self.rounds.append(RampRound(self.value / self._unit, inner.gap, len(inner.path)))
         return inner
 
     def _check(self, check: Check) -> bool:
@@ -259,19 +257,16 @@ class _Rounds:
         self._book.tilt(-self._tilted.tilt)
 
 
-# The ramp bound on a training set: start, unit of C, and the path of C values.
+# The ramp bound on a training set: its start, the unit of C, and the path of C values.
 #
 #     minimise  ½‖w − w₀‖² / unit + (C/|Q|) Σ_q μ_q R_q(w),   unit = ½‖w₀‖² / mean R(w₀)
 #
 # R is not convex, so the start w₀ matters. Pulled to 0 like the hinge, a small C forgets it, and ends far from any good
 # ranking; pulled to w₀, a small C stays there, and a large one trusts the bound. C = 1 weighs the bound at w₀ as much
-# as
-# the way from w₀ to 0, whatever the features and the feature map: the same few values of C suit all data.
+# as the way from w₀ to 0, whatever the features and the feature map: the same few values of C suit all data.
 
 
-HINGE, RAMP = "hinge", "ramp"
 _FIGURES = ("objective", "gap", "passes", "norm", "slack", "slack_ratio", "objective_ratio")
-RAMP_GRID = (0.1, 1.0, 10.0)
 
 
 class RampProblem(Problem):
@@ -282,34 +277,32 @@ class RampProblem(Problem):
         data: RankingData,
         targets: Sequence[Target],
         weights: Array,
-        settings: Settings,
+        settings: SolverSettings,
         start: Array,
         *,
         max_rounds: int,
         pulled_to_start: bool = True,
     ) -> None:
-
         super().__init__(data, targets, weights, settings, None)
         self._max_rounds = max_rounds
-        self._start = stretch(self._objective, self._objective.weights(start))
-        square = 0.5 * float(self._start.w @ self._start.w)
-        self._unit = square / self._start.bound if square > 0 and self._start.bound > 0 else 1.0
-        self._centre = self._start.w if pulled_to_start else np.zeros_like(self._start.w)
+        self._origin = stretch(self._objective, self._objective.weights(start))
+        square = 0.5 * float(self._origin.w @ self._origin.w)
+        self._unit = square / self._origin.bound if square > 0 and self._origin.bound > 0 else 1.0
+        self._centre = self._origin.w if pulled_to_start else np.zeros_like(self._origin.w)
         self._cost = 1.0
 
     def solve(self, C: float) -> Trial:
         """Train for one C; planes are kept from one to the next."""
-
         factor = C * self._unit / self._cost
         self._cost *= factor
-        self._objective.turn_back()
+        self._objective.reset()
         self._objective.rescale(factor)
         self._book.rescale(factor)
         settings = self._settings
         solution = solve_ramp(
             self._objective,
             self._book,
-            self._start,
+            self._origin,
             self._centre,
             cost=self._cost,
             tol=settings.tol,
@@ -319,7 +312,7 @@ class RampProblem(Problem):
             callback=settings.callback,
         )
         square, at_zero = (0.5 * float(away @ away) / self._unit for away in (solution.w - self._centre, self._centre))
-        return self._trial(C, solution, square, self._start.at_zero, at_zero)
+        return self._trial(C, solution, square, self._origin.at_zero, at_zero)
 
 
 class StartOnly:
@@ -329,9 +322,6 @@ class StartOnly:
         self._start = start
 
     def solve(self, C: float) -> Trial:
-        """Return the start."""
-        from rankwright.maxmargin.bundle import Solution
-
         start = self._start
         row = next(row for row in start.C_path_ if row["C"] == start.C_)
         figures = {name: row[name] for name in _FIGURES}

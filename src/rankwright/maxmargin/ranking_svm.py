@@ -26,7 +26,7 @@ from rankwright.maxmargin.losses import (
     rank_pair_weights,
     weight_table,
 )
-from rankwright.maxmargin.problem import BUNDLE, DESCENT, SOLVERS, Settings, Target
+from rankwright.maxmargin.problem import BUNDLE, DESCENT, SOLVERS, SolverSettings, Target
 from rankwright.maxmargin.structured_svm import MaxMarginRanker
 from rankwright.measures import Measure
 from rankwright.rankers.base import Task
@@ -170,7 +170,7 @@ class RankingSVM(MaxMarginRanker):
     def _grid(self, n_queries: int) -> list[float]:
         return super()._grid(n_queries) if self.lam is None else [n_queries / (2.0 * float(self.lam))]
 
-    def _settings(self) -> Settings:
+    def _settings(self) -> SolverSettings:
         return replace(super()._settings(), rate=self.learning_rate)
 
     def _notice(self, solution: Solution | None, interrupted: bool) -> Notice | None:
@@ -178,12 +178,12 @@ class RankingSVM(MaxMarginRanker):
         if solution is None or interrupted or not self._diverged:
             return super()._notice(solution, interrupted)
         kept = next(row.passes for row in solution.path if row.primal == solution.objective)
-        what = (
+        problem = (
             "no step lowered the loss, and the weights are those it began with"
             if kept == 1
             else f"the loss rose above where it began; the weights are the best ones, after {kept - 1} steps"
         )
-        text = f"learning_rate={self.learning_rate:g} is too large: {what}. Without one, training finds its steps"
+        text = f"learning_rate={self.learning_rate:g} is too large: {problem}. Without one, training finds its steps"
         return Notice(Kind.OVERFLOW, text, {"learning_rate": self.learning_rate, "kept": kept - 1})
 
     def _no_better(self, task: Task) -> Notice | None:

@@ -186,28 +186,26 @@ def newton_direction(  # noqa: C901
             out[j] = x[j]
 
 
-def working_space(d: int, n: int, whole: bool) -> tuple[Array, Array, Array]:
+def working_space(d: int, n: int, has_sigma: bool) -> tuple[Array, Array, Array]:
     """What `newton_direction` needs: a matrix, some rows the other way round, a vector.
 
-    For ``d`` features and at most ``n`` rows; ``whole``: whether there will be a Σ.
+    For ``d`` features and at most ``n`` rows; ``has_sigma``: whether there will be a Σ.
     """
-    size = (d if whole else min(d, n)) + 3
+    size = (d if has_sigma else min(d, n)) + 3
     return np.zeros((size, size)), np.zeros((d + 3 if size >= d else 0, _FEW)), np.zeros(size)
 
 
 # Inner products of cutting planes, kept from pass to pass: for more features than planes in use.
 #
 # A Newton step needs (τI + γWᵀW + RᵀR/μ)⁻¹ g, R the rows whose products are the covariance of the planes in use, block
-# by
-# block, and W orthogonal rows. Over planes in use that is a system with
+# by block, and W orthogonal rows. Over planes in use that is a system with
 #
 #     A = μτI + R Rᵀ − (R Wᵀ) D (W Rᵀ),   D = γ / (τ + γ W Wᵀ)
 #
 # R is planes less the mean of those before them in their block, so R Rᵀ and R Wᵀ are differences of V Vᵀ and V Wᵀ, of
 # which only the rows of new planes are computed. Slacks and gradients do not depend on these products: what is rounded
 # here makes a step shorter, not a result wrong. (Newton's method in the space of the planes, all from inner products,
-# did
-# not converge on few documents.)
+# did not converge on few documents.)
 
 
 _FIRST = 256  # planes that there is room for at first
@@ -240,7 +238,6 @@ class InnerProducts:
 
     @property
     def room(self) -> int:
-        """The number of planes that there is room for."""
         return len(self.gram)
 
     def space(self) -> InnerSpace:
@@ -250,7 +247,6 @@ class InnerProducts:
         return InnerSpace(self.gram, self.slots, self.cross, *of_work)
 
     def clear(self) -> None:
-        """Forget all planes."""
         self.slots[:], self._n = -1, 0
 
     def rescale(self, factor: float) -> None:
@@ -272,9 +268,9 @@ class InnerProducts:
         self._make_room(wide)
         planes = vectors[in_use]
         of_plane, which = self.slots[in_use], self.slots[changed]
-        found = product(planes, vectors[changed]) if len(which) else np.empty((len(planes), 0))
-        self.gram[of_plane[:, None], which] = found
-        self.gram[which[:, None], of_plane] = found.T
+        products = product(planes, vectors[changed]) if len(which) else np.empty((len(planes), 0))
+        self.gram[of_plane[:, None], which] = products
+        self.gram[which[:, None], of_plane] = products.T
         if len(wide) and len(which):
             self.cross[which] = product(vectors[changed], wide)
 
@@ -376,12 +372,12 @@ def _direction(
         i = n_used - 1 - at
         if at == 0 or blocks[i] != blocks[i + 1]:
             of_mean = 0.0
-        own = 0.0
+        direct = 0.0
         if roots[i] > 0.0:
             row -= 1
-            own = roots[i] * x[row]
-        factor = own + parts[i] * of_mean
-        of_mean = (1.0 - parts[i]) * of_mean - own
+            direct = roots[i] * x[row]
+        factor = direct + parts[i] * of_mean
+        of_mean = (1.0 - parts[i]) * of_mean - direct
         v = V[blocks[i], places[i]]
         for j in range(out.size):
             out[j] -= factor * v[j]
@@ -623,8 +619,8 @@ def minimise(
             break
         if predict:
             _sharpen(V, counts, slack, alpha, (1.0 - mu / larger) / mu, gradient)
-        least = _NEGLIGIBLE * _NEGLIGIBLE if predict else cut
-        _newton_step(space, V, alpha, counts, least, mu, gradient, strength, curvature, sigma, wide, direction)
+        threshold = _NEGLIGIBLE * _NEGLIGIBLE if predict else cut
+        _newton_step(space, V, alpha, counts, threshold, mu, gradient, strength, curvature, sigma, wide, direction)
         _fall(V, counts, direction, move)
         _pull(level, sigma, wide, curvature, direction, bent)
         slope = along = bend = 0.0

@@ -3,7 +3,7 @@
     minimise  ½‖w‖² + (C/|Q|) Σ_q μ_q H_q(w)
 
 `C` is the papers' C: the hinges are averaged over the queries that have something to order. Weights given to ``fit``
-have a mean of 1 over these queries. With the ramp bound R_q in place of H_q: `rankwright.rankers.ramp_problem`.
+have a mean of 1 over these queries. With the ramp bound R_q in place of H_q: `rankwright.maxmargin.ramp`.
 """
 
 from __future__ import annotations
@@ -16,13 +16,24 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from rankwright._types import Array
-from rankwright.data.dataset import RankingData
-from rankwright.data.subsets import some_queries
+from rankwright.data.dataset import RankingData, some_queries
 from rankwright.data.threads import threads_of
 from rankwright.errors import InputError
 from rankwright.maxmargin.cost import CostPath, CostRanker, cost
 from rankwright.maxmargin.losses import Loss, parse_losses
-from rankwright.maxmargin.problem import BUNDLE, DESCENT, N_SLACK, SOLVERS, Problem, Settings, Target, solve_once
+from rankwright.maxmargin.problem import (
+    BUNDLE,
+    DESCENT,
+    HINGE,
+    N_SLACK,
+    RAMP,
+    RAMP_GRID,
+    SOLVERS,
+    Problem,
+    SolverSettings,
+    Target,
+    solve_once,
+)
 from rankwright.maxmargin.proof import (
     OPEN,
     USELESS,
@@ -33,7 +44,6 @@ from rankwright.maxmargin.proof import (
     prove,
     useless_notice,
 )
-from rankwright.maxmargin.ramp import HINGE, RAMP, RAMP_GRID, RampProblem, StartOnly
 from rankwright.measures import Measure
 from rankwright.rankers.base import Task
 from rankwright.rankers.facts import Certificate, Kind, Notice, Outcome, Proof
@@ -48,11 +58,11 @@ from rankwright.rankers.parameters import (
     Rule,
     callback_parameter,
     device_parameter,
+    integer,
     is_list,
     one_of,
     parameter,
     threads_parameter,
-    whole,
 )
 
 if TYPE_CHECKING:
@@ -109,7 +119,7 @@ class MaxMarginRanker(CostRanker):
     """The certificate; subclasses say what the labels mean and which oracle to use."""
 
     tol: float = parameter(1e-3, POSITIVE, option=_TOL)
-    max_passes: int = parameter(200, whole(1), option=Option(LINEAR, "Passes over the data, per C.", after="tol"))
+    max_passes: int = parameter(200, integer(1), option=Option(LINEAR, "Passes over the data, per C.", after="tol"))
     standardize: bool = parameter(True, FLAG, option=_STANDARDIZE)
     solver: str = parameter(BUNDLE, one_of(*SOLVERS), option=_SOLVER)
     epsilon: float = parameter(0.01, POSITIVE, option=_EPSILON)
@@ -118,30 +128,30 @@ class MaxMarginRanker(CostRanker):
     device: str = device_parameter()
     callback: Callable[[Check], Any] | None = callback_parameter()
 
-    _works_on_parts: ClassVar[bool] = True
+    _works_on_partitions: ClassVar[bool] = True
     _tries_others = True  # whether other losses are tried on the data where this one learns nothing
     _proves = True  # whether the measure on the training queries is asked for
 
     def _path(self, task: Task) -> CostPath:
         initial = self._initial(task.data)
-        return Problem(*self._useful_part(task), self._settings(), initial)
+        return Problem(*self._useful_data(task), self._settings(), initial)
 
     def warm_up(self, data: RankingData) -> None:
         """Do one pass over the data and forget it, so that code is compiled; every query must have an order."""
         settings = replace(self._settings(), solver=DESCENT, max_passes=1)  # which needs no problem over planes
         solve_once(data, self._targets(data), np.ones(data.n_queries), settings)
 
-    def _useful_part(self, task: Task) -> tuple[RankingData, Sequence[Target], Array]:
+    def _useful_data(self, task: Task) -> tuple[RankingData, Sequence[Target], Array]:
         """The queries with something to learn from, their targets and weights; kept with the task."""
-        known: tuple[RankingData, Sequence[Target], Array] | None = vars(task).get("_useful_part")
-        if known is None:
+        kept: tuple[RankingData, Sequence[Target], Array] | None = vars(task).get("_useful_data")
+        if kept is None:
             data, useful = task.data, task.useful
             targets, weights = self._targets(data, task.weights.winning), task.weights.queries
             if not useful.all():
                 targets, weights = [target.of(useful, data) for target in targets], weights[useful]
                 data = some_queries(data, useful)
-            known = vars(task)["_useful_part"] = data, targets, weights
-        return known
+            kept = vars(task)["_useful_data"] = data, targets, weights
+        return kept
 
     def _train(self, task: Task) -> Outcome:
         outcome = super()._train(task)
@@ -163,7 +173,7 @@ class MaxMarginRanker(CostRanker):
     def _prove(self, task: Task) -> Proof | None:
         slack = next(row["slack"] for row in self.C_path_ if row["C"] == self.C_)
         shared = getattr(self, "slack", "separate") == "shared"
-        return prove(*self._useful_part(task), self.coef_, slack, shared=shared, device=self.device)
+        return prove(*self._useful_data(task), self.coef_, slack, shared=shared, device=self.device)
 
     def _no_better(self, task: Task) -> Notice | None:
         """The notice that the weights are no better than 0, if so; None if another C on the path did learn."""
@@ -171,23 +181,23 @@ class MaxMarginRanker(CostRanker):
         if not all(is_useless(row) for row in (*self.C_path_, *crossed)):
             return None
         row = next(row for row in self.C_path_ if row["C"] == self.C_)
-        tell = partial(useless_notice, row, self.gap_)
+        notice = partial(useless_notice, row, self.gap_)
         if not self._tries_others or self.gap_ > OPEN:
-            return tell(larger=None, learn=(), fail=())
+            return notice(larger=None, learn=(), fail=())
         settings = self._settings()
         C = max(10.0, 100.0 * max(row["C"] for row in (*self.C_path_, *crossed)))
-        if can_learn(*self._useful_part(task), settings, C):
-            return tell(larger=True, learn=(), fail=())
+        if can_learn(*self._useful_data(task), settings, C):
+            return notice(larger=True, learn=(), fail=())
         relevant_from = getattr(self, "relevant_from", 1)
         learn, fail = learners(task.data, task.weights.queries, settings, relevant_from, self.method_name())
-        return tell(larger=False, learn=learn, fail=fail)
+        return notice(larger=False, learn=learn, fail=fail)
 
-    def _settings(self) -> Settings:
+    def _settings(self) -> SolverSettings:
         kept = {
             name: getattr(self, name)
             for name in ("solver", "tol", "max_passes", "standardize", "epsilon", "callback", "device")
         }
-        return Settings(threads=threads_of(self.n_jobs), **kept)
+        return SolverSettings(threads=threads_of(self.n_jobs), **kept)
 
     def _learn_nothing(self, task: Task) -> Outcome:
         self._useless = self.proof_ = None
@@ -220,8 +230,8 @@ class MaxMarginRanker(CostRanker):
 
     def _notice(self, solution: Solution | None, interrupted: bool) -> Notice | None:
         if interrupted:
-            what = f"training was interrupted; the model is the best so far, within {self.gap_:.2g} of the optimum"
-            return Notice(Kind.INTERRUPTED, what, {"gap": self.gap_})
+            text = f"training was interrupted; the model is the best so far, within {self.gap_:.2g} of the optimum"
+            return Notice(Kind.INTERRUPTED, text, {"gap": self.gap_})
         if solution is None or self.gap_ <= self.tol or solution.converged:
             return None
         if not solution.stalled and self.n_passes_ < self.max_passes:
@@ -229,13 +239,13 @@ class MaxMarginRanker(CostRanker):
         where = f"after {self.n_passes_} passes" if solution.stalled else f"at max_passes={self.max_passes}"
         lower = "no weights can lower what training minimises by more than"
         last = " in its last round" if self._bound() == RAMP else ""
-        what = f"stopped {where} with a gap of {self.gap_:.2g}: {lower} {100 * self.gap_:.2g} %{last}"
+        text = f"stopped {where} with a gap of {self.gap_:.2g}: {lower} {100 * self.gap_:.2g} %{last}"
         if self.solver == N_SLACK:
-            what = f"{what}, and epsilon={self.epsilon:g} was not reached"
-            return Notice(Kind.NOT_CONVERGED, what, {"gap": self.gap_, "epsilon": self.epsilon})
-        what = f"{what}; tol={self.tol:g} was not reached"
+            text = f"{text}, and epsilon={self.epsilon:g} was not reached"
+            return Notice(Kind.NOT_CONVERGED, text, {"gap": self.gap_, "epsilon": self.epsilon})
+        text = f"{text}; tol={self.tol:g} was not reached"
         values = {"max_passes": self.max_passes, "passes": self.n_passes_, "stalled": solution.stalled}
-        return Notice(Kind.NOT_CONVERGED, what, values | {"gap": self.gap_, "tol": self.tol})
+        return Notice(Kind.NOT_CONVERGED, text, values | {"gap": self.gap_, "tol": self.tol})
 
     def _training_facts(self) -> dict[str, Any]:
         facts: dict[str, Any] = {"C": self.C_, "objective": self.objective_, "gap": self.gap_, "passes": self.n_passes_}
@@ -320,7 +330,7 @@ class StructuredSVM(MaxMarginRanker):
         The measure on the training queries, and what the bound proves it to be at least.
     start_ : ranker or None
         The ranker whose weights the ramp bound started from.
-    rounds_ : tuple of Round
+    rounds_ : tuple of RampRound
         Objective, gap and passes of every round of the ramp bound.
     n_passes_ : int
         Passes over the data.
@@ -354,7 +364,7 @@ class StructuredSVM(MaxMarginRanker):
     _: KW_ONLY
     relevant_from: float = parameter(1, POSITIVE, option=_RELEVANT_FROM)
     bound: str = parameter("auto", one_of("auto", RAMP, HINGE), option=_BOUND)
-    max_rounds: int = parameter(1, whole(1))
+    max_rounds: int = parameter(1, integer(1))
     feature_map: str | Sequence[str | None] | None = parameter(None, _NAME, _PER_LOSS, NONE, option=_FEATURE_MAP)
     loss_weights: Sequence[float] | None = parameter(None, POSITIVES, NONE, option=_LOSS_WEIGHTS)
     slack: str = parameter("separate", one_of("separate", "shared"), option=_SLACK)
@@ -377,8 +387,8 @@ class StructuredSVM(MaxMarginRanker):
         """The losses, parsed once for the parameters that they come from."""
         parameters = (self.loss, self.feature_map, self.loss_weights)
         key = repr(parameters)
-        known, losses = getattr(self, "_parsed", ("", []))
-        if known != key:
+        parsed, losses = getattr(self, "_parsed", ("", []))
+        if parsed != key:
             losses = parse_losses(*parameters)
             self._parsed = key, losses
         return losses
@@ -399,27 +409,29 @@ class StructuredSVM(MaxMarginRanker):
         start = () if self._bound() == HINGE else self._starter().costs()
         return (*start, *super().costs())
 
-    def _settings(self) -> Settings:
+    def _settings(self) -> SolverSettings:
         return replace(super()._settings(), slack=self.slack)
 
     def _path(self, task: Task) -> CostPath:
         self.start_ = None
         if self._bound() == HINGE:
             return super()._path(task)
-        start, part = self._initial(task.data), self._useful_part(task)
+        from rankwright.maxmargin.ramp import RampProblem, StartOnly  # here because it loads numba
+
+        start, useful = self._initial(task.data), self._useful_data(task)
         if start is None:
             starter = self._starter()
             if task.choice is not None and task.choice.start is not None:
                 starter.C = task.choice.start.setting
-            if starter._useful(part[0]).any():
-                starter.fit_data(part[0], task.valid, weights=part[2] if np.ptp(part[2]) else None)
+            if starter._useful(useful[0]).any():
+                starter.fit_data(useful[0], task.valid, weights=useful[2] if np.ptp(useful[2]) else None)
                 self.start_, start = starter, starter.coef_
                 if starter.training_.interrupted:
                     return StartOnly(starter)
             else:  # grades, but all documents of a query are relevant, or none
                 start = learn_pairs(task.data, task.weights.queries, self._settings())
         pulled = self._pulled_to_start
-        return RampProblem(*part, self._settings(), start, max_rounds=self.max_rounds, pulled_to_start=pulled)
+        return RampProblem(*useful, self._settings(), start, max_rounds=self.max_rounds, pulled_to_start=pulled)
 
     def _started(self) -> dict[str, Any]:
         start = None if self.start_ is None else f"{self.start_.method_name()} with C = {self.start_.C_:g}"

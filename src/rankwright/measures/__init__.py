@@ -137,10 +137,10 @@ def _behind_at(kind: type[Measure], number: str, text: str) -> float:
 
 def _parameters(inside: str, text: str) -> dict[str, Any]:
     parameters: dict[str, Any] = {}
-    for part in filter(None, (part.strip() for part in _COMMA.split(inside))):
-        key, equals, value = (piece.strip() for piece in part.partition("="))
+    for item in filter(None, (item.strip() for item in _COMMA.split(inside))):
+        key, equals, value = (piece.strip() for piece in item.partition("="))
         if not equals or not value:
-            raise InputError(f"{part!r} in the measure {text!r} is not understood; expected parameter=value")
+            raise InputError(f"{item!r} in the measure {text!r} is not understood; expected parameter=value")
         try:
             parameters[key] = ast.literal_eval(value)
         except (ValueError, SyntaxError):

@@ -48,7 +48,6 @@ class AP(PositionSum, BinaryMeasure):
         return hits.astype(np.float64)
 
     def norms(self, rankings: Rankings) -> Array:
-        """The number of relevant documents."""
         return self.n_relevant(rankings)
 
     def oracle(self, feature_map: str | None = None) -> Oracle:

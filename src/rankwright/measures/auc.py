@@ -40,7 +40,6 @@ class AUC(BinaryMeasure):
         return np.maximum(self.n_relevant(rankings) * n_bad, 1.0)
 
     def swaps(self) -> Swaps:
-        """Changes in O(1) each."""
         return Swaps(_changes)
 
     def oracle(self, feature_map: str | None = None) -> Oracle:

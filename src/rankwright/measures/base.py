@@ -66,12 +66,10 @@ class Rankings:
 
     @property
     def n_queries(self) -> int:
-        """Number of queries."""
         return len(self.indptr) - 1
 
     @cached_property
     def sizes(self) -> Array:
-        """Ranked documents per query."""
         return np.diff(self.indptr)
 
     @cached_property
@@ -352,7 +350,6 @@ class BinaryMeasure(Measure):
         return rankings.known.max(rankings.known.labels) >= self.rel
 
     def definition(self) -> str:
-        """The threshold in words."""
         return f"relevant from label {self.rel:g}"
 
 

@@ -37,5 +37,4 @@ class Bpref(BinaryMeasure):
         return np.asarray((grades >= 0) & (grades < self.rel))
 
     def definition(self) -> str:
-        """The threshold, and which documents count."""
         return f"{super().definition()}, documents without a judgement passed over"

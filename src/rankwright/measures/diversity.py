@@ -38,7 +38,6 @@ class _Diverse(BinaryMeasure):
         return np.asarray(self._has(rankings.known).any(axis=1))
 
     def definition(self) -> str:
-        """The threshold, and how much repeated subtopics count."""
         return f"{super().definition()} by subtopic, alpha {self.alpha:g}"
 
     def _has(self, rankings: Rankings) -> Array:
@@ -78,7 +77,6 @@ class alpha_nDCG(_Diverse):
     aliases: ClassVar[tuple[str, ...]] = ("alpha-ndcg", "andcg")
 
     def value(self, rankings: Rankings) -> Array:
-        """Divide by the value of the greedy order."""
         top = rankings.top(self.cutoff)
         sums = top.sum(self.gains(top) / np.log2(top.rank + 2.0))
         blocks = np.split(self._marks(rankings.known), rankings.known.indptr[1:-1])

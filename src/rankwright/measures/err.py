@@ -64,8 +64,6 @@ class ERR(Measure):
         return np.asarray((np.exp2(labels) - 1.0) / 2.0**self.max_rel)
 
     def swaps(self) -> Swaps:
-        """Changes in O(1) each."""
-
         def reciprocal_ranks(longest: int) -> Array:
             ranks = np.arange(longest)
             return read_only(np.where(ranks < (self.cutoff or longest), 1.0 / (ranks + 1.0), 0.0))
@@ -73,7 +71,6 @@ class ERR(Measure):
         return Swaps(_changes, _prepare, reciprocal_ranks)
 
     def definition(self) -> str:
-        """The scale in words."""
         return f"highest grade {self.max_rel:g}"
 
 

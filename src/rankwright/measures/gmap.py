@@ -28,14 +28,11 @@ class GMAP(BinaryMeasure):
     is_mean: ClassVar[bool] = False
 
     def value(self, rankings: Rankings) -> Array:
-        """Average precision."""
         return AP(self.cutoff, self.rel).value(rankings)
 
     def mean(self, values: Array) -> float:
-        """The geometric mean; values below 0.00001 count as that."""
         counted = values[~np.isnan(values)]
         return float(np.exp(np.log(np.maximum(counted, _LEAST)).mean())) if len(counted) else float("nan")
 
     def definition(self) -> str:
-        """The threshold, and the mean."""
         return f"{super().definition()}, geometric mean over queries of AP, at least {_LEAST:.5f}"

@@ -43,7 +43,6 @@ class infAP(BinaryMeasure):
         return rankings.sum(np.where(relevant, precision, 0.0)) / self.n_relevant(rankings)
 
     def definition(self) -> str:
-        """The threshold, and what labels below 0 mean."""
         return f"{super().definition()}, labels below 0 in the pool and not judged"
 
 
@@ -86,5 +85,4 @@ class xinfAP(BinaryMeasure):
         return np.asarray(result / np.where(totals > 0, totals, 1.0))
 
     def definition(self) -> str:
-        """The threshold, and where the estimates come from."""
         return f"{super().definition()}, estimated by stratum, labels below 0 in the pool and not judged"

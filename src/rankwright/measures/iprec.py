@@ -49,5 +49,4 @@ class IPrec(BinaryMeasure):
         return rankings.max(np.where(reached, hits / (rankings.rank + 1.0), 0.0))
 
     def definition(self) -> str:
-        """The threshold, and what interpolation means."""
         return f"{super().definition()}, highest precision from recall {self.recall:g} on"

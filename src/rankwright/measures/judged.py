@@ -26,7 +26,6 @@ class Judged(Measure):
     is_goal: ClassVar[bool] = False
 
     def value(self, rankings: Rankings) -> Array:
-        """Count the judged documents."""
         top = rankings.top(self.cutoff)
         judged = np.ones(len(top.labels)) if top.is_judged is None else top.is_judged.astype(np.float64)
         return top.sum(judged) / np.maximum(top.sizes, 1)
@@ -40,7 +39,6 @@ class Judged(Measure):
         return Swaps(_changes)
 
     def definition(self) -> str:
-        """What it counts."""
         return "share of the first documents that have a judgement"
 
 

@@ -54,11 +54,9 @@ class _Gained(Measure):
         object.__setattr__(self, "gains", _table(self.gains, self.name))
 
     def resolve(self, convention: str) -> Self:
-        """Fill in the gain: linear for ``trec``, exponential for ``letor``."""
         return self if self.gain else dataclasses.replace(self, gain=_GAIN_OF[convention])
 
     def definition(self) -> str:
-        """Gain and discount in words."""
         gain = _GAINS[self.gain] if self.gain else "by convention"
         if self.gains:
             gain = f"{_shown(self.gains)} (other labels: {gain})"
@@ -94,7 +92,6 @@ class _Gained(Measure):
         return super().has_relevant(rankings) if not self.gains else judged.max(self.worth(judged.labels)) > 0
 
     def worth(self, labels: Array) -> Array:
-        """Gain of every label."""
         self.check_labels(labels)
         return self._gain_of(labels)
 
@@ -105,7 +102,6 @@ class _Gained(Measure):
         return gains
 
     def discounts(self, ranks: Array) -> Array:
-        """Discount of every rank, from 0."""
         if self.discount == "log2":
             return 1.0 / np.log2(ranks + 2.0)
         return 1.0 / np.maximum(1.0, np.log2(ranks + 1.0))
@@ -234,13 +230,11 @@ class AveNDCG(_Gained):
         super().__post_init__()
 
     def value(self, rankings: Rankings) -> Array:
-        """The mean over the cutoffs."""
         self.check_labels(rankings.known.labels)
-        parts = [nDCG(k, self.gain, self.discount, self.gains) for k in range(1, self.cutoff + 1)]
-        return np.asarray(sum(part.value(rankings) for part in parts)) / len(parts)
+        at_cutoffs = [nDCG(k, self.gain, self.discount, self.gains) for k in range(1, self.cutoff + 1)]
+        return np.asarray(sum(ndcg.value(rankings) for ndcg in at_cutoffs)) / len(at_cutoffs)
 
     def swaps(self) -> Swaps:
-        """Changes in O(1) each."""
         return Swaps(_changes, _prepare, lambda longest: read_only(self.discounts(np.arange(self.cutoff))))
 
     def __str__(self) -> str:

@@ -26,7 +26,6 @@ class PositionSum(Measure):
     """
 
     def discounts(self, ranks: Array) -> Array:
-        """What each rank counts, ignoring the cutoff."""
         return np.ones(len(ranks))
 
     def credits(self, hits: Array) -> Array | None:
@@ -50,11 +49,9 @@ class PositionSum(Measure):
         return discounts
 
     def position_sum(self) -> PositionSum:
-        """The measure itself."""
         return self
 
     def swaps(self) -> Swaps:
-        """Changes in O(1) each."""
         if self.credits(np.arange(1)) is None:
             return Swaps(_changes, parameters=lambda longest: read_only(self.cut_discounts(longest)))
         return Swaps(_changes_of_hits, _prepare_hits, self._discounts_and_credits)

@@ -30,7 +30,6 @@ class P(_TopSet):
     aliases: ClassVar[tuple[str, ...]] = ("precision",)
 
     def norms(self, rankings: Rankings) -> Array:
-        """The cutoff."""
         return np.full(rankings.n_queries, float(self.cutoff or 1))
 
 
@@ -43,7 +42,6 @@ class R(_TopSet):
     aliases: ClassVar[tuple[str, ...]] = ("recall",)
 
     def norms(self, rankings: Rankings) -> Array:
-        """The number of relevant documents."""
         return self.n_relevant(rankings)
 
 
@@ -56,5 +54,4 @@ class Success(_TopSet):
     aliases: ClassVar[tuple[str, ...]] = ("hit",)
 
     def credits(self, hits: Array) -> Array:
-        """Only the first relevant document counts."""
         return (hits == 1).astype(np.float64)

@@ -32,5 +32,4 @@ class RBP(PositionSum, BinaryMeasure):
         return np.asarray((1 - self.p) * self.p**ranks)
 
     def definition(self) -> str:
-        """Patience and threshold in words."""
         return f"p {self.p:g}, {super().definition()}"

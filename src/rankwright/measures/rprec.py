@@ -22,21 +22,17 @@ class Rprec(BinaryMeasure):
     takes_cutoff: ClassVar[bool] = False
 
     def value(self, rankings: Rankings) -> Array:
-        """Count the relevant documents among the first P."""
         total = self.n_relevant(rankings)
         counted = rankings.rank < np.repeat(total, rankings.sizes)
         return rankings.sum((self.relevant(rankings) & counted).astype(np.float64)) / total
 
     def norms(self, rankings: Rankings) -> Array:
-        """The number of relevant documents."""
         return self.n_relevant(rankings)
 
     def swaps(self) -> Swaps:
-        """Changes in O(1) each."""
         return Swaps(_changes, _prepare)
 
     def definition(self) -> str:
-        """The threshold, and where the list is cut."""
         return f"{super().definition()}, cut at the number of relevant documents"
 
 

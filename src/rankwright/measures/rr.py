@@ -25,7 +25,6 @@ class RR(PositionSum, BinaryMeasure):
     loss_has_cutoff: ClassVar[bool] = True
 
     def value(self, rankings: Rankings) -> Array:
-        """One over the rank of the first relevant document."""
         places = np.flatnonzero(self.relevant(rankings))
         first = np.searchsorted(places, rankings.indptr[:-1])
         topmost = np.append(places, len(rankings.labels))[first]
@@ -38,7 +37,6 @@ class RR(PositionSum, BinaryMeasure):
         return np.asarray(1.0 / (ranks + 1.0))
 
     def credits(self, hits: Array) -> Array:
-        """Only the first relevant document counts."""
         return (hits == 1).astype(np.float64)
 
     def oracle(self, feature_map: str | None = None) -> Oracle:

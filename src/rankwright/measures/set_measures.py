@@ -22,19 +22,15 @@ class _OfSet(BinaryMeasure):
     evaluates_only: ClassVar[str] = "the order of the documents does not change it"
 
     def hits(self, rankings: Rankings) -> Array:
-        """Relevant documents that were retrieved."""
         return rankings.sum(self.relevant(rankings).astype(np.float64))
 
     def precision(self, rankings: Rankings) -> Array:
-        """The share of the retrieved documents that is relevant."""
         return self.hits(rankings) / np.maximum(rankings.sizes, 1)
 
     def recall(self, rankings: Rankings) -> Array:
-        """The share of the relevant documents that was retrieved."""
         return self.hits(rankings) / self.n_relevant(rankings)
 
     def definition(self) -> str:
-        """The threshold, and that all retrieved documents count."""
         return f"{super().definition()}, all retrieved documents"
 
 
@@ -75,7 +71,6 @@ class SetR(_OfSet):
     aliases: ClassVar[tuple[str, ...]] = ("set_recall",)
 
     def value(self, rankings: Rankings) -> Array:
-        """Divide by the number of relevant documents."""
         return self.recall(rankings)
 
 
@@ -101,13 +96,11 @@ class SetF(_OfSet):
             raise InputError(f"beta of SetF is {self.beta!r}; expected a number of at least 0")
 
     def value(self, rankings: Rankings) -> Array:
-        """0 if nothing relevant was retrieved."""
         precision, recall = self.precision(rankings), self.recall(rankings)
         below = self.beta * precision + recall
         return (self.beta + 1.0) * precision * recall / np.where(below > 0, below, 1.0)
 
     def definition(self) -> str:
-        """With the weight of recall."""
         return f"{super().definition()}, weight of recall {self.beta:g}"
 
 
@@ -120,5 +113,4 @@ class SetAP(_OfSet):
     aliases: ClassVar[tuple[str, ...]] = ("set_map",)
 
     def value(self, rankings: Rankings) -> Array:
-        """The product."""
         return self.precision(rankings) * self.recall(rankings)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import math
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from rankwright._types import Array
 from rankwright.data import sparse
-from rankwright.data.categories import Categories, named
+from rankwright.data.categories import Categories, codes_of, named, shown_category
 from rankwright.data.dataset import (
     MissingFeaturesError,
     RankingData,
@@ -38,13 +38,11 @@ __all__ = ["Model"]
 # Contributions of features to scores: what each adds to score(x) − score(r), averaged over reference documents r.
 #
 # There is one definition for all models, so that sums of models are explained by sums of contributions. For a pair (x,
-# r)
-# contributions are Shapley values: a feature in a coalition has x's value, any other one r's, and a feature's value is
-# what it adds on average over all orders in which features join. In a linear model that is coef_j · (x_j − r_j).
+# r) contributions are Shapley values: a feature in a coalition has x's value, any other one r's, and a feature's value
+# is what it adds on average over all orders in which features join. In a linear model that is coef_j · (x_j − r_j).
 # Averaged over references this is the interventional Shapley value. The natural references of a ranking are the
-# documents
-# of the same query: only differences within a query matter, and properties that all its documents share explain
-# nothing.
+# documents of the same query: only differences within a query matter, and properties that all its documents share
+# explain nothing.
 
 
 Attribution = Callable[[Array, Array], Array]
@@ -146,7 +144,6 @@ class DisplayedModel(Displayed):
         return [model.names[at] for at in order.tolist()], values[order], what
 
     def _words(self) -> str:
-        """The size of the model."""
         model: Any = self
         words = [f"{model.n_features:,} features"]
         forests = [model.forest] if hasattr(model, "forest") else getattr(model, "forests", ())
@@ -193,7 +190,6 @@ class DisplayedModel(Displayed):
 
 
 def _counts(forest: Any) -> tuple[int, int]:
-    """Trees and leaves."""
     return len(forest.roots), int((forest.feature < 0).sum())
 
 
@@ -207,7 +203,6 @@ class MissingValueError(InputError):
 
     @property
     def fact(self) -> str:
-        """The problem, without advice."""
         return self.message.removesuffix(_FILL)
 
 
@@ -219,7 +214,7 @@ class Model(DisplayedModel):
 
     @property
     def n_features(self) -> int:
-        """Number of features."""
+        """The number of features."""
         raise NotImplementedError
 
     @property
@@ -398,7 +393,7 @@ class Model(DisplayedModel):
 
     def _widened(self, data: RankingData) -> RankingData:
         X, names = self.with_missing(data.X, data.feature_names)
-        return dataclasses.replace(data, X=X, feature_names=names)
+        return replace(data, X=X, feature_names=names)
 
     def _as_data(self, X: Any, qid: Any, group: Any, *, warn: bool) -> RankingData:
         """Rows with their queries; without query ids all rows are one query."""
@@ -472,9 +467,9 @@ class Model(DisplayedModel):
     def aligned(self, X: Any, feature_names: Sequence[str] | None = None, indptr: npt.ArrayLike | None = None) -> Array:
         """Rows as dense float64 with the model's features as columns, for a few rows to look at."""
         X = as_table(X)
-        part = pick_columns(X, self._columns(X.shape[1], feature_names))
-        part = part.toarray() if sparse.issparse(part) else part
-        return widen(np.array(part, np.float64), self.n_features)
+        aligned = pick_columns(X, self._columns(X.shape[1], feature_names))
+        aligned = aligned.toarray() if sparse.issparse(aligned) else aligned
+        return widen(np.array(aligned, np.float64), self.n_features)
 
     def _frame_columns(self) -> tuple[str, ...] | None:
         """The columns of a data frame that the model uses; None for all."""
@@ -545,3 +540,74 @@ def as_row(row: Any) -> Any:
     if row.ndim != 2 or row.shape[0] != 1:
         raise InputError(f"expected the features of one document, got an array of shape {row.shape}")
     return row
+
+
+# Why document A is above document B: the contributions of all features, with their values.
+#
+# Contributions are Shapley values (`Model.contributions`) and sum to the difference of the scores.
+
+
+@dataclass(frozen=True)
+class Term:
+    """The contribution of one feature to the difference of two scores.
+
+    `feature`: name of the feature. `weight`: its weight, in linear models. `a`, `b`: its values in the two documents,
+    as the model sees them; None if missing. `contribution`: what it adds to score(a) − score(b).
+    """
+
+    feature: str
+    weight: float | None
+    a: float | str | None
+    b: float | str | None
+    contribution: float
+
+
+def explained_terms(model: Model, data: RankingData, query: int, a: int, b: int | None) -> list[Term]:
+    """All features of a model, the largest contribution first.
+
+    `model`: the model. `data`: the documents. `query`: number of the query that both documents belong to. `a`, `b`:
+    rows of the documents; without ``b``, A is compared with all documents of the query, and the values of ``b`` are
+    their means.
+
+    Examples
+    --------
+    >>> from rankwright import LinearModel
+    >>> data = RankingData.from_arrays([[1.0, 1.0], [0.0, 3.0]], [0, 0], group=[2], feature_names=["bm25", "length"])
+    >>> model = LinearModel([2.0, -0.5], feature_names=("bm25", "length"))
+    >>> [(term.feature, term.a, term.b, term.contribution) for term in explained_terms(model, data, 0, 0, 1)]
+    [('bm25', 1.0, 0.0, 2.0), ('length', 1.0, 3.0, 1.0)]
+    """
+    whole_query = model.scales_queries or b is None  # scaling needs the whole query
+    rows = list(range(*data.indptr[query : query + 2].tolist())) if whole_query else sorted({a, a if b is None else b})
+    table, names, at = data.X[rows], data.feature_names, rows.index(a)
+    values = model.aligned(table, names)
+    if b is None:
+        contributions = model._explained(data.select([query]), None, None)[at, :-1]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # a feature that all documents lack
+            compared = np.nanmean(values, axis=0)
+    else:
+        contributions = model.contributions(table[[at]], table[[rows.index(b)]], names, table)
+        compared = values[rows.index(b)]
+    order = np.argsort(-np.abs(contributions), kind="stable").tolist()
+    listed = [[None if number != number else number for number in row.tolist()] for row in (values[at], compared)]
+    columns: list[list[Any]] = [*listed, contributions.tolist()]
+    for feature, categories in categorical(model, data).items():
+        columns[0][feature] = _category(columns[0][feature], categories)
+        columns[1][feature] = None if b is None else _category(columns[1][feature], categories)
+    coef = getattr(model, "coef", None)
+    weights = [None] * len(order) if coef is None else coef.tolist()
+    return [Term(model.names[place], weights[place], *(column[place] for column in columns)) for place in order]
+
+
+def categorical(model: Model, data: RankingData) -> dict[int, tuple[Any, ...]]:
+    """The model's features that are categorical in the data, with their values."""
+    columns = model._columns(data.n_features, data.feature_names)
+    places = range(model.n_features) if columns is None else columns.tolist()
+    return {at: data.categories[column] for at, column in enumerate(places) if column in data.categories}
+
+
+def _category(number: float, categories: Sequence[Any]) -> str | None:
+    """The category that a number stands for, as text; None for a missing value."""
+    code = int(codes_of(np.array([number]), categories)[0])
+    return None if code < 0 else shown_category(categories[code])

@@ -21,7 +21,7 @@ from rankwright.data.dataset import pick_columns
 from rankwright.errors import InputError
 from rankwright.models.base import Attribution, as_table
 from rankwright.models.linear import QueryScaled, scaling_of
-from rankwright.models.saving import Arrays, Kind, Read, bounded_numbers, names_from, names_of
+from rankwright.models.saving import Arrays, ModelKind, Read, bounded_numbers, names_from, names_of
 
 __all__ = ["BinnedModel"]
 
@@ -85,7 +85,7 @@ class BinnedModel(QueryScaled):
 
     @property
     def n_features(self) -> int:
-        """Number of features."""
+        """The number of features."""
         return len(self.starts) - 1
 
     def importance(self) -> Array:
@@ -101,32 +101,32 @@ class BinnedModel(QueryScaled):
         scores = np.zeros(X.shape[0])
         columns = self._columns(X.shape[1], feature_names)
         if self.query_scaling is None:
-            parts = self._blocks(X, columns)
+            blocks = self._blocks(X, columns)
         else:
             scaled = self._scaled(X, columns, indptr)
-            parts = ((start + at, rows) for start, part in scaled for at, rows in self._blocks(part, None))
-        for start, rows in parts:
+            blocks = ((start + at, rows) for start, block in scaled for at, rows in self._blocks(block, None))
+        for start, rows in blocks:
             scores[start : start + rows.shape[0]] = np.add.reduce(self._reached(rows), axis=0)[: rows.shape[0]]
         return scores + 0.0  # −0 becomes 0
 
     def _attribution(self) -> Attribution:
         def values(rows: Array, references: Array) -> Array:
-            own, theirs = (self._reached(part)[:, : len(part)].T for part in (rows, references))
+            own, theirs = (self._reached(table)[:, : len(table)].T for table in (rows, references))
             return np.asarray(own - theirs.mean(axis=0))
 
         return values
 
     def _levels(self) -> list[Array]:
         """For each feature the level after 0, 1, 2, … steps."""
-        parts = np.split(self.weights, self.starts[1:-1]) if self.n_features else []
-        return [np.concatenate([[0.0], np.cumsum(part)]) for part in parts]
+        steps = np.split(self.weights, self.starts[1:-1]) if self.n_features else []
+        return [np.concatenate([[0.0], np.cumsum(of_feature)]) for of_feature in steps]
 
     def _blocks(self, X: Any, columns: Array | None) -> Iterator[tuple[int, Array]]:
         """The model's features as dense blocks of rows, each with its first row."""
         rows = max(2, _BLOCK_VALUES // max(1, self.n_features))
         for start in range(0, X.shape[0], rows):
-            part = pick_columns(X[start : start + rows], columns)
-            yield start, part.toarray() if sparse.issparse(part) else np.asarray(part)
+            block = pick_columns(X[start : start + rows], columns)
+            yield start, block.toarray() if sparse.issparse(block) else np.asarray(block)
 
     def _reached(self, rows: Array) -> Array:
         """The level of every feature, features × rows; missing features are 0.
@@ -151,14 +151,14 @@ def steps_reached(values: Array, thresholds: Array) -> Array:
 _BINNED = {"thresholds": np.float64, "starts": np.int64, "weights": np.float64}
 
 
-def _binned_to_parts(model: BinnedModel) -> tuple[dict[str, Any], Arrays]:
+def _encode_binned(model: BinnedModel) -> tuple[dict[str, Any], Arrays]:
     return {**names_of(model), **scaling_of(model)}, {name: getattr(model, name) for name in _BINNED}
 
 
-def _binned_from_parts(facts: dict[str, Any], read: Read) -> BinnedModel:
+def _decode_binned(facts: dict[str, Any], read: Read) -> BinnedModel:
     thresholds, starts = (read(name, _BINNED[name], (None,)) for name in ("thresholds", "starts"))
     weights = bounded_numbers(read, "weights", (None,))
     return BinnedModel(thresholds, starts, weights, names_from(facts), facts.get("query_scaling"))
 
 
-BINNED = Kind(BinnedModel, _binned_to_parts, _binned_from_parts)
+BINNED = ModelKind(BinnedModel, _encode_binned, _decode_binned)

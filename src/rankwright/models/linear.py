@@ -23,7 +23,7 @@ from rankwright.data.order import query_chunks
 from rankwright.data.scaling import QueryScaler
 from rankwright.errors import InputError
 from rankwright.models.base import Attribution, Model, as_row, as_table
-from rankwright.models.saving import Arrays, Kind, Read, names_from, names_of
+from rankwright.models.saving import Arrays, ModelKind, Read, names_from, names_of
 
 __all__ = ["LinearModel"]
 
@@ -153,7 +153,7 @@ class LinearModel(QueryScaled):
 
     @property
     def n_features(self) -> int:
-        """Number of weights."""
+        """The number of features."""
         return len(self.coef)
 
     def takes_text(self, at: int) -> bool:
@@ -161,7 +161,6 @@ class LinearModel(QueryScaled):
         return bool(self.coef[at] == 0)
 
     def importance(self) -> Array:
-        """The weights."""
         return self.coef
 
     def score(self, X: Any, feature_names: Sequence[str] | None = None, indptr: npt.ArrayLike | None = None) -> Array:
@@ -231,12 +230,12 @@ def _row_chunks(indptr: Array) -> Iterator[tuple[int, int]]:
         start = stop
 
 
-def _linear_to_parts(model: LinearModel) -> tuple[dict[str, Any], Arrays]:
+def _encode_linear(model: LinearModel) -> tuple[dict[str, Any], Arrays]:
     return {**names_of(model), **scaling_of(model)}, {"coef": model.coef}
 
 
-def _linear_from_parts(facts: dict[str, Any], read: Read) -> LinearModel:
+def _decode_linear(facts: dict[str, Any], read: Read) -> LinearModel:
     return LinearModel(read("coef", np.float64, (None,)), names_from(facts), facts.get("query_scaling"))
 
 
-LINEAR = Kind(LinearModel, _linear_to_parts, _linear_from_parts)
+LINEAR = ModelKind(LinearModel, _encode_linear, _decode_linear)

@@ -19,6 +19,11 @@ from rankwright.data import sparse
 FASTMATH = {"reassoc", "contract", "arcp", "nsz"}
 
 
+# Kernels whose sums may be reordered are compiled into their caller (`forceinline`). Without it, a process that
+# compiled the kernels trained other bits than one that loaded them: code of one name from several modules is probably
+# taken from whichever was loaded first. `benchmarks/study_reproducible.py` shows the effect.
+
+
 def kernel_form(X: Any) -> Any:
     """The form that kernels take: the array itself, or (values, columns, row boundaries) of CSR."""
     return (X.data, X.indices, X.indptr) if sparse.issparse(X) else X
@@ -142,3 +147,37 @@ def compiled(function: Callable[..., Any], signature: Any) -> FirstClass:
         return FirstClass(njit(cache=True, **options)(function), signature)
     except RuntimeError:  # typed interactively, so no file to cache beside
         return FirstClass(njit(**options)(function), signature)
+
+
+@njit(cache=True, nogil=True)
+def sum_rows(X: Any, rows: Any, coef: Any, total: Any) -> None:
+    """Add listed rows times their coefficients to a total; called from Python, by several threads at once."""
+    add_listed_rows(X, rows, coef, total)
+
+
+@njit(cache=True, nogil=True)
+def add_stored(
+    values: Any, columns: Any, bounds: Any, rows: Any, column: int, factor: float, scores: Any
+) -> None:  # fmt: skip
+    for i in range(rows.size):
+        low, high = bounds[rows[i]], bounds[rows[i] + 1]
+        last = high
+        while low < high:
+            middle = (low + high) // 2
+            if columns[middle] < column:
+                low = middle + 1
+            else:
+                high = middle
+        if low < last and columns[low] == column:
+            scores[i] += factor * values[low]
+
+
+@njit(cache=True, nogil=True)
+def add_squares(
+    values: Any, columns: Any, bounds: Any, rows: Any, mean: Any, scale: Any, weights: Any, total: Any
+) -> None:  # fmt: skip
+    """Add μ (h² − (mean/scale)²) of every stored value."""
+    for i in range(rows.size):
+        for at in range(bounds[rows[i]], bounds[rows[i] + 1]):
+            j, value = columns[at], float(values[at])
+            total[j] += weights[i] * (value / scale[j] * (value - 2.0 * mean[j]) / scale[j])

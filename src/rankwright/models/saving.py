@@ -1,6 +1,6 @@
 """Model files: a container in a single file, usually named ``.rkw``.
 
-The same model gives the same bytes. A new kind of model is one entry of ``KINDS`` in :mod:`rankwright.models.kinds`.
+The same model gives the same bytes. A new kind of model is one entry of ``KINDS``.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ MODEL = Format("rankwright-model", "model.json", "model", _WRITERS, is_folder=Fa
 
 
 @dataclass(frozen=True)
-class Kind:
+class ModelKind:
     """Converts one kind of model to header facts and arrays, and back; version: that of files that hold it."""
 
     model: type[Model]
-    to_parts: Callable[[Any], tuple[dict[str, Any], Arrays]]
-    from_parts: Callable[[dict[str, Any], Read], Any]
+    encode: Callable[[Any], tuple[dict[str, Any], Arrays]]
+    decode: Callable[[dict[str, Any], Read], Any]
     version: Callable[[Any], int] = lambda model: 1
 
 
-class _Kinds(Mapping[str, Kind]):
+class _Kinds(Mapping[str, ModelKind]):
     """All kinds by name, each loaded on demand."""
 
     _HOMES = {  # noqa: RUF012 - never changed
@@ -61,9 +61,9 @@ class _Kinds(Mapping[str, Kind]):
         "sum": "rankwright.models.sum:SUM",
     }
 
-    def __getitem__(self, name: str) -> Kind:
+    def __getitem__(self, name: str) -> ModelKind:
         module, _, kind = self._HOMES[name].partition(":")
-        loaded: Kind = getattr(importlib.import_module(module), kind)
+        loaded: ModelKind = getattr(importlib.import_module(module), kind)
         return loaded
 
     def __contains__(self, name: object) -> bool:
@@ -76,7 +76,6 @@ class _Kinds(Mapping[str, Kind]):
         return len(self._HOMES)
 
     def of(self, model: Any) -> str | None:
-        """Name of a model's kind; None if it cannot be saved."""
         module = type(model).__module__
         names = [name for name, home in self._HOMES.items() if home.startswith(f"{module}:")]
         return next((name for name in names if self[name].model is type(model)), None)
@@ -85,7 +84,7 @@ class _Kinds(Mapping[str, Kind]):
 KINDS = _Kinds()
 
 
-def kind_of(model: Any) -> tuple[str, Kind]:
+def kind_of(model: Any) -> tuple[str, ModelKind]:
     name = KINDS.of(model)
     if name is None:
         raise InputError(f"a {type(model).__name__} cannot be saved; expected one of: {', '.join(KINDS)}")
@@ -99,7 +98,6 @@ def version_of(model: Any) -> int:
 
 
 def names_of(model: Model) -> dict[str, Any]:
-    """Feature names of a model, for its header."""
     return {"feature_names": None if model.feature_names is None else list(model.feature_names)}
 
 
@@ -160,7 +158,7 @@ class SavedModel(Displayed):
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
-        """The names of the model's features, or None."""
+        """The names of the features; None if they have none."""
         return self.model.feature_names
 
     def _shown_table(self) -> Tabled:
@@ -242,7 +240,7 @@ def save_model(
     if len(method.split()) != 1 or method != method.strip():
         raise InputError(f"method is {method!r}; expected one word")
     name, kind = kind_of(model)
-    described, arrays = kind.to_parts(model)
+    described, arrays = kind.encode(model)
     facts = {
         "version": version_of(model),
         "kind": name,
@@ -275,7 +273,7 @@ def load_model(path: Source) -> SavedModel:
         message = f"holds a model of the kind {shown(header['kind'])}; expected one of: {', '.join(KINDS)}"
         raise InputError(message, stored.path)
     with stored.understood():
-        model = KINDS[header["kind"]].from_parts(header, stored.array)
+        model = KINDS[header["kind"]].decode(header, stored.array)
         extra = {name: stored.array(name, np.generic, None) for name in stored.names if name.startswith(_EXTRA)}
     facts = {key: header[key] for key in _FACTS if key != "kind"}
     extra = {name.removeprefix(_EXTRA): array for name, array in extra.items()}
@@ -283,7 +281,6 @@ def load_model(path: Source) -> SavedModel:
 
 
 def _plain(value: Any, what: str) -> Any:
-    """The value in JSON types."""
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
     if isinstance(value, Mapping):

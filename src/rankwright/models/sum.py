@@ -14,7 +14,7 @@ from rankwright.data.categories import Categories
 from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError, shown
 from rankwright.models.base import Model, as_table
-from rankwright.models.saving import KINDS, Arrays, Kind, Read, bounded_numbers, kind_of, version_of
+from rankwright.models.saving import KINDS, Arrays, ModelKind, Read, bounded_numbers, kind_of, version_of
 
 __all__ = ["SumModel"]
 
@@ -46,49 +46,48 @@ class SumModel(Model):
     @property
     def feature_names(self) -> tuple[str, ...] | None:  # type: ignore[override]
         """The names of the last part's features, then those that only other parts have; None if they have none."""
-        if any(part.feature_names is None for part in self.parts):
+        if any(member.feature_names is None for member in self.parts):
             last = self.parts[-1]
             return last.feature_names if last.n_features == self.n_features else None
-        return tuple(dict.fromkeys(name for part in self.parts[::-1] for name in part.feature_names))
+        return tuple(dict.fromkeys(name for member in self.parts[::-1] for name in member.feature_names))
 
     @property
     def n_features(self) -> int:
         """Number of features of all parts together; without names they are the same."""
-        if any(part.feature_names is None for part in self.parts):
-            return max(int(part.n_features) for part in self.parts)
-        return len({name for part in self.parts for name in part.feature_names})
+        if any(member.feature_names is None for member in self.parts):
+            return max(int(member.n_features) for member in self.parts)
+        return len({name for member in self.parts for name in member.feature_names})
 
     @property
     def scales_queries(self) -> bool:
         """Whether a part scales features within each query."""
-        return any(part.scales_queries for part in self.parts)
+        return any(member.scales_queries for member in self.parts)
 
     def check_text(self, names: Sequence[str] | None, categories: Categories) -> None:
         """Reject text where a part takes numbers."""
-        for part in self.parts:
-            part.check_text(names, categories)
+        for member in self.parts:
+            member.check_text(names, categories)
 
     def _frame_columns(self) -> tuple[str, ...] | None:
-        columns = [part._frame_columns() for part in self.parts]
+        columns = [member._frame_columns() for member in self.parts]
         return None if None in columns else tuple({name for names in columns for name in names})
 
     def with_missing(self, X: Any, names: Sequence[str] | None) -> tuple[Any, tuple[str, ...] | None]:
         """A table and its names, with columns of 0 for the features of all parts that it lacks."""
         known_names = None if names is None else tuple(names)
-        for part in self.parts:
-            X, known_names = part.with_missing(X, known_names)
+        for member in self.parts:
+            X, known_names = member.with_missing(X, known_names)
         return X, known_names
 
     def score(self, X: Any, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
-        """The weighted sum of the parts' scores."""
         return self.summed(lambda part: part.score(X, feature_names, indptr), X, feature_names)
 
     def summed(self, score: Callable[[Any], Array], X: Any, feature_names: Sequence[str] | None) -> Array:
         """The weighted sum of the parts' scores for some rows, which a function gives."""
         with np.errstate(over="ignore", invalid="ignore"):
             scores = self.weights[0] * score(self.parts[0])
-            for weight, part in zip(self.weights[1:], self.parts[1:], strict=True):
-                scores = scores + weight * score(part)
+            for weight, member in zip(self.weights[1:], self.parts[1:], strict=True):
+                scores = scores + weight * score(member)
         self._check_scores(scores, as_table(X), feature_names)
         return np.asarray(scores)
 
@@ -100,8 +99,8 @@ class SumModel(Model):
         :meth:`predict_contributions` and ``rankwright explain``.
         """
         total = np.zeros(self.n_features)
-        for part, places in zip(self.parts, self._places(), strict=True):
-            sizes = np.abs(part.importance())
+        for member, places in zip(self.parts, self._places(), strict=True):
+            sizes = np.abs(member.importance())
             sizes = (
                 np.where(np.isinf(sizes), 1.0, 0.0) if np.isinf(sizes).any() else sizes / (sizes.max(initial=0.0) or 1)
             )
@@ -111,30 +110,30 @@ class SumModel(Model):
     def uses(self) -> Array:
         """Whether a part of weight other than 0 uses each feature."""
         used = np.zeros(self.n_features, bool)
-        for weight, part, places in zip(self.weights, self.parts, self._places(), strict=True):
-            used[places] |= part.uses() & (weight != 0)
+        for weight, member, places in zip(self.weights, self.parts, self._places(), strict=True):
+            used[places] |= member.uses() & (weight != 0)
         return used
 
     def _places(self) -> list[Array]:
         """For each member, the columns of its features in the sum."""
-        if any(part.feature_names is None for part in self.parts):
-            return [np.arange(part.n_features) for part in self.parts]
+        if any(member.feature_names is None for member in self.parts):
+            return [np.arange(member.n_features) for member in self.parts]
         place = {name: at for at, name in enumerate(self.names)}
-        return [np.array([place[name] for name in part.feature_names], np.int64) for part in self.parts]
+        return [np.array([place[name] for name in member.feature_names], np.int64) for member in self.parts]
 
     def contributions(
         self, row_a: Any, row_b: Any, feature_names: Sequence[str] | None = None, query: Any = None
     ) -> Array:
         """How much each feature adds to score(a) − score(b), in all parts; see :meth:`Model.contributions`."""
         total = np.zeros(self.n_features)
-        for weight, part, places in zip(self.weights, self.parts, self._places(), strict=True):
-            total[places] += weight * part.contributions(row_a, row_b, feature_names, query)
+        for weight, member, places in zip(self.weights, self.parts, self._places(), strict=True):
+            total[places] += weight * member.contributions(row_a, row_b, feature_names, query)
         return total
 
     def _explained(self, data: RankingData, reference: RankingData | None, n_jobs: int | None) -> Array:
         total = np.zeros((data.n_docs, self.n_features + 1))
-        for weight, part, places in zip(self.weights, self.parts, self._places(), strict=True):
-            total[:, np.append(places, self.n_features)] += weight * part._explained(data, reference, n_jobs)
+        for weight, member, places in zip(self.weights, self.parts, self._places(), strict=True):
+            total[:, np.append(places, self.n_features)] += weight * member._explained(data, reference, n_jobs)
         return total
 
 
@@ -144,10 +143,10 @@ def interpolate(models: Sequence[Any], weights: npt.ArrayLike) -> Any:
     Nested sums are flattened and parts of weight 0 dropped; if all weights are 0, the first part stays.
     """
     weighted = zip(models, np.asarray(weights, np.float64).tolist(), strict=True)
-    parts = [part for model, weight in weighted for part in _parts_of(model, weight)]
-    parts = [(model, weight) for model, weight in parts if weight != 0.0] or [(parts[0][0], 0.0)]
-    joined = parts[:1]
-    for model, weight in parts[1:]:  # neighbours of one kind are merged, so what was learnt last stays last
+    members = [member for model, weight in weighted for member in _parts_of(model, weight)]
+    members = [(model, weight) for model, weight in members if weight != 0.0] or [(members[0][0], 0.0)]
+    joined = members[:1]
+    for model, weight in members[1:]:  # neighbours of one kind are merged, so what was learnt last stays last
         pair = _joined(*joined[-1], model, weight)
         joined[-1:] = [joined[-1], (model, weight)] if pair is None else [(pair, 1.0)]
     if len(joined) == 1:
@@ -177,17 +176,17 @@ def _joined(first: Any, weight: float, second: Any, other_weight: float) -> Any:
     return first.joined(weight, second, other_weight)
 
 
-def _sum_to_parts(model: SumModel) -> tuple[dict[str, Any], Arrays]:
+def _encode_sum(model: SumModel) -> tuple[dict[str, Any], Arrays]:
     parts, arrays = [], {"weights": model.weights}
-    for at, part in enumerate(model.parts):
-        name, kind = kind_of(part)
-        facts, member_arrays = kind.to_parts(part)
+    for at, member in enumerate(model.parts):
+        name, kind = kind_of(member)
+        facts, member_arrays = kind.encode(member)
         parts.append({"kind": name, **facts})
         arrays |= {f"{at}_{key}": array for key, array in member_arrays.items()}
     return {"parts": parts}, arrays
 
 
-def _sum_from_parts(facts: dict[str, Any], read: Read) -> SumModel:
+def _decode_sum(facts: dict[str, Any], read: Read) -> SumModel:
     listed = facts.get("parts")
     if not isinstance(listed, list) or not all(isinstance(member_facts, dict) for member_facts in listed):
         raise InputError(f"its parts are {shown(listed)}; expected a list of models")
@@ -196,7 +195,7 @@ def _sum_from_parts(facts: dict[str, Any], read: Read) -> SumModel:
         kind = member_facts.get("kind")
         if not isinstance(kind, str) or kind not in KINDS:
             raise InputError(f"part {at} is of the kind {shown(kind)}; expected one of: {', '.join(KINDS)}")
-        parts.append(KINDS[kind].from_parts(member_facts, _part_of(read, at)))
+        parts.append(KINDS[kind].decode(member_facts, _part_of(read, at)))
     return SumModel(tuple(parts), bounded_numbers(read, "weights", (len(parts),)))
 
 
@@ -205,7 +204,7 @@ def _part_of(read: Read, at: int) -> Read:
 
 
 def _sum_version(model: SumModel) -> int:
-    return max(version_of(part) for part in model.parts)
+    return max(version_of(member) for member in model.parts)
 
 
-SUM = Kind(SumModel, _sum_to_parts, _sum_from_parts, _sum_version)
+SUM = ModelKind(SumModel, _encode_sum, _decode_sum, _sum_version)

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankwright._types import Array
-from rankwright.data.dataset import RankingData
+from rankwright.data.dataset import RankingData, rows_in, stored
 from rankwright.data.order import query_chunks
 from rankwright.data.places import place_of
 from rankwright.data.statistics import statistics_of
-from rankwright.data.subsets import rows_in, stored
 from rankwright.data.threads import threads_of
 from rankwright.errors import InputError
 from rankwright.measures import Measure, parse_measure
@@ -34,15 +33,15 @@ from rankwright.rankers.parameters import (
     POSITIVE,
     callback_parameter,
     choosing_parameter,
+    integer,
     parameter,
     seed_of,
     seed_parameter,
     threads_parameter,
-    whole,
 )
 
 if TYPE_CHECKING:
-    from rankwright.nets.training import Epoch, NetTrainer, Trained
+    from rankwright.nets.training import Epoch, NetTrainer, TrainedNet
 
 __all__ = ["LambdaRank", "RankNet"]
 
@@ -53,14 +52,14 @@ _RUN_DOCS = 1 << 16  # documents whose pairs are counted at a time
 class NetRanker(CrossValidated):
     """Training a linear model or a net by gradients of pairs; subclasses say what the pairs weigh."""
 
-    truncation: int | None = parameter(None, whole(1), NONE)
-    hidden: int = parameter(10, whole(0))
+    truncation: int | None = parameter(None, integer(1), NONE)
+    hidden: int = parameter(10, integer(0))
     learning_rate: float | None = parameter(None, POSITIVE, NONE)
-    epochs: int = parameter(100, whole(1))
-    batch: int = parameter(1, whole(1))
+    epochs: int = parameter(100, integer(1))
+    batch: int = parameter(1, integer(1))
     weight_decay: float = parameter(0.0, NOT_NEGATIVE)
     standardize: bool = parameter(True, FLAG)
-    patience: int | None = parameter(20, whole(1), NONE)
+    patience: int | None = parameter(20, integer(1), NONE)
     eval_measure: str | Measure | None = choosing_parameter()
     random_state: Any = seed_parameter()
     n_jobs: int | None = threads_parameter()
@@ -68,7 +67,7 @@ class NetRanker(CrossValidated):
 
     def _trainer(self, task: Task) -> NetTrainer:
         from rankwright.boosting.lambdas import Lambdas
-        from rankwright.data.content_order import content_order
+        from rankwright.data.hashes import content_order
         from rankwright.nets.training import NetTrainer
 
         data, weights = task.data, task.weights.queries
@@ -135,7 +134,7 @@ class NetRanker(CrossValidated):
 
         return None if self.callback is None else self.callback(Epoch(setting, float("nan"), value, seconds))
 
-    def _notices(self, trained: Trained) -> tuple[Notice, ...]:
+    def _notices(self, trained: TrainedNet) -> tuple[Notice, ...]:
         epoch = trained.best_epoch
         if trained.interrupted:
             problem = f"training was interrupted; the model is that of epoch {epoch}"
@@ -176,7 +175,6 @@ class NetRanker(CrossValidated):
         raise NotImplementedError
 
     def _costs(self, data: RankingData, weights: Array) -> Array:
-        """The weight of the pairs of each query."""
         raise NotImplementedError
 
     def _training_facts(self) -> dict[str, Any]:

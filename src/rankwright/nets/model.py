@@ -17,7 +17,7 @@ from rankwright.data import sparse
 from rankwright.data.dataset import pick_columns
 from rankwright.errors import InputError
 from rankwright.models.base import Attribution, Model, as_table, pair_slopes
-from rankwright.models.saving import Arrays, Kind, Read, bounded_numbers, names_from, names_of
+from rankwright.models.saving import Arrays, ModelKind, Read, bounded_numbers, names_from, names_of
 
 __all__ = ["NetModel"]
 
@@ -148,14 +148,14 @@ class NetModel(Model):
         return values
 
 
-def _net_to_parts(model: NetModel) -> tuple[dict[str, Any], Arrays]:
+def _encode_net(model: NetModel) -> tuple[dict[str, Any], Arrays]:
     return names_of(model), {"inner": model.inner, "constants": model.constants, "outer": model.outer}
 
 
-def _net_from_parts(facts: dict[str, Any], read: Read) -> NetModel:
+def _decode_net(facts: dict[str, Any], read: Read) -> NetModel:
     inner = bounded_numbers(read, "inner", (None, None))
     constants, outer = (bounded_numbers(read, name, (len(inner),)) for name in ("constants", "outer"))
     return NetModel(inner, constants, outer, names_from(facts))
 
 
-NET = Kind(NetModel, _net_to_parts, _net_from_parts)
+NET = ModelKind(NetModel, _encode_net, _decode_net)

@@ -36,7 +36,7 @@ class Epoch:
 
 
 @dataclass(frozen=True, eq=False)
-class Trained:
+class TrainedNet:
     """The result: weights of the best epoch, its number, the path, and what ended training early."""
 
     theta: Array
@@ -216,7 +216,7 @@ def train_net(
     valid: Callable[[Array], float] | None = None,
     patience: int | None = None,
     callback: Callable[[Epoch], Any] | None = None,
-) -> Trained:
+) -> TrainedNet:
     """Train for some epochs; with validation data, keep the best.
 
     `trainer`: the net to train. `epochs`: maximum number of epochs. `train`: the value of the scores of the training
@@ -229,7 +229,7 @@ def train_net(
     try:
         for number in range(1, epochs + 1):
             if not (trainer.epoch(number) and np.isfinite(trainer.theta).all()):
-                return Trained(theta, best, tuple(path), overflow=True)
+                return TrainedNet(theta, best, tuple(path), overflow=True)
             value = float("nan") if valid is None else valid(trainer.theta)
             path.append(Epoch(number, train(trainer.seen), value, time.perf_counter() - began))
             if valid is None or value > best_value:
@@ -240,18 +240,5 @@ def train_net(
     except KeyboardInterrupt:
         if not path:
             raise
-        return Trained(theta, best, tuple(path), interrupted=True)
-    return Trained(theta, best, tuple(path))
-
-
-# RankNet's cost of a pair, log(1 + e^−o): what lambda gradients without a measure are the derivatives of.
-
-
-def ranknet_cost(scores: Array, labels: Array, indptr: Array) -> float:
-    """Σ log(1 + e^−(s_i − s_j)) over the pairs with z_i > z_j of every query, the cost RankNet minimises."""
-    total = 0.0
-    for q in range(len(indptr) - 1):
-        s, z = scores[indptr[q] : indptr[q + 1]], labels[indptr[q] : indptr[q + 1]]
-        wins = z[:, None] > z[None, :]
-        total += float(np.logaddexp(0.0, s[None, :] - s[:, None])[wins].sum())
-    return total
+        return TrainedNet(theta, best, tuple(path), interrupted=True)
+    return TrainedNet(theta, best, tuple(path))

@@ -84,7 +84,6 @@ class Start:
         return cls(model) if model is None else cls(model, _factor(background_scores(model, data), data.indptr))
 
     def scores(self, data: RankingData) -> Array:
-        """The scores to start from."""
         return np.zeros(data.n_docs) if self.model is None else self.factor * background_scores(self.model, data)
 
     def with_learnt(self, learnt: Any, n_rounds: int) -> Any:

@@ -22,9 +22,8 @@ from rankwright.models.base import warn_of_one_query
 from rankwright.rankers.cross_validation import CrossValidation, Folds, Steps, crossed
 from rankwright.rankers.estimator import check_is_fitted
 from rankwright.rankers.facts import Fitted, Kind, Notice, Outcome, plain, shared_notices
-from rankwright.rankers.inputs import Gathering, check_size
-from rankwright.rankers.parameters import NONE, check_parameters, hint, one_of, parameter, seed_of, whole
-from rankwright.rankers.positions import JUDGED, Clicks, clicks_of, pages_together
+from rankwright.rankers.inputs import JUDGED, Clicks, Gathering, check_size, clicks_of, pages_together
+from rankwright.rankers.parameters import NONE, check_parameters, hint, integer, one_of, parameter, seed_of
 from rankwright.rankers.weights import Weights, weigh
 
 _FIT = ("X", "y", "qid", "group", "sample_weight", "query_weight", "position", "eval_set", "eval_qid", "eval_group")
@@ -129,18 +128,17 @@ class Ranker(Gathering):
         clicks = clicks_of(data, valid, position, propensities, pair, eval_position)
         self._check_positions(clicks)
         data, weights = weigh(data, sample_weight, query_weight, winning=clicks.training, pair=clicks.pair)
-        found = self._fit(data, weights, valid, clicks=clicks).notices
-        for notice in (*clicks.notices, *shared_notices(data, valid), *found):
+        fitted = self._fit(data, weights, valid, clicks=clicks)
+        for notice in (*clicks.notices, *shared_notices(data, valid), *fitted.notices):
             warnings.warn(notice.text, _category(notice), stacklevel=2)
         return self
 
     def _unknown(self, name: str) -> str:
-        """What is wrong with an argument that ``fit`` does not have."""
-        kind, own = type(self).__name__, self._get_param_names()
-        told = hint(name, _FIT, own, f"a parameter of {kind}(…)")
-        if not told and name in own:
-            told = f"it is a parameter of {kind}(…)"
-        return f"fit of {kind} has no argument {name!r}; {told or 'expected one of ' + ', '.join(_FIT)}"
+        kind, parameters = type(self).__name__, self._get_param_names()
+        advice = hint(name, _FIT, parameters, f"a parameter of {kind}(…)")
+        if not advice and name in parameters:
+            advice = f"it is a parameter of {kind}(…)"
+        return f"fit of {kind} has no argument {name!r}; {advice or 'expected one of ' + ', '.join(_FIT)}"
 
     def fit_data(
         self,
@@ -178,16 +176,16 @@ class Ranker(Gathering):
     ) -> Fitted:
         began = time.perf_counter()
         task = replace(self._task(data, weights, valid), valid_winning=clicks.of_validation(valid))
-        found: tuple[Notice, ...] = ()
+        notices: tuple[Notice, ...] = ()
         if task.useful.any():
             if choice is None:
-                choice, found = self._choose(data, weights, valid)
+                choice, notices = self._choose(data, weights, valid)
             outcome = self._train(replace(task, choice=choice))
         else:
-            what = f"no query has documents of different labels: there is nothing to order, and {self._nothing}"
+            text = f"no query has documents of different labels: there is nothing to order, and {self._nothing}"
             outcome = self._learn_nothing(task)
-            outcome = replace(outcome, notices=(*outcome.notices, Notice(Kind.NOTHING_TO_ORDER, what)))
-        outcome = replace(outcome, notices=(*found, *outcome.notices))
+            outcome = replace(outcome, notices=(*outcome.notices, Notice(Kind.NOTHING_TO_ORDER, text)))
+        outcome = replace(outcome, notices=(*notices, *outcome.notices))
         self.cv_ = choice
         self.training_ = Fitted(
             **vars(outcome),
@@ -202,9 +200,8 @@ class Ranker(Gathering):
         return self.training_
 
     def _task(self, data: RankingData, weights: Weights, valid: RankingData | None) -> Task:
-        """What to train on, checked."""
-        own = self._weigh(data)
-        data, weights = weights.of(own > 0, data)
+        factors = self._weigh(data)
+        data, weights = weights.of(factors > 0, data)
         for part in (data, valid):
             if part is not None and not self._uses_categories:
                 part.check_numbers(type(self).__name__, "use lambdamart, mcrank or auto")
@@ -215,7 +212,7 @@ class Ranker(Gathering):
         self._check_data(data, valid)
         useful = self._useful(data) if weights.winning is None else weights.counted(data) > 0
         weights = weights.relative(useful)
-        weights = replace(weights, queries=weights.queries * own[own > 0])
+        weights = replace(weights, queries=weights.queries * factors[factors > 0])
         self.n_queries_, self.n_queries_skipped_ = int(useful.sum()), int((~useful).sum())
         return Task(data, weights, useful, valid)
 
@@ -239,7 +236,6 @@ class Ranker(Gathering):
         return self._own_measure() if given is None else parse_measure(given)
 
     def _own_measure(self) -> Measure:
-        """What to choose by unless ``eval_measure`` is given."""
         return parse_measure("nDCG@10")
 
     def _check_data(self, data: RankingData, valid: RankingData | None) -> None:
@@ -369,9 +365,11 @@ def _category(notice: Notice) -> type[Warning]:
 class CrossValidated(Ranker):
     """The choice; subclasses say what there is to choose from (``_choices``), and how to train for it (``_steps``)."""
 
-    _folds_together: ClassVar[bool] = True  # whether folds go from round to round together, or one after the other
+    # Whether folds go from round to round together: their mean is comparable at every round, and `patience` is that of
+    # the mean. Folds of a path of C go one after the other, which takes the memory of one.
+    _folds_together: ClassVar[bool] = True
 
-    cv: int | str | None = parameter(None, whole(2), one_of("auto"), NONE, set_by="--cv")
+    cv: int | str | None = parameter(None, integer(2), one_of("auto"), NONE, set_by="--cv")
 
     def _folds_to_choose_by(self, valid: RankingData | None) -> int | str | None:
         """Number of cross-validation folds, or ``"auto"``; None without cross-validation."""
@@ -398,16 +396,15 @@ class CrossValidated(Ranker):
             problem = "one query has an order to learn, and none can be held out for cross-validation"
             return None, (Notice(Kind.NOT_CHOSEN, f"{problem}: {self._not_chosen()}"),)
         result = crossed(self, data, weights, folds, self.measure_to_choose_by())
-        tell = getattr(getattr(self, "callback", None), "fold", None)
-        if tell is not None:  # what follows is the training on all data
-            tell(0, 0, (*(() if result.start is None else (result.start.setting,)), result.setting))
+        notify = getattr(getattr(self, "callback", None), "fold", None)
+        if notify is not None:  # what follows is the training on all data
+            notify(0, 0, (*(() if result.start is None else (result.start.setting,)), result.setting))
         if not result.interrupted:
             return result, ()
         problem = f"cross-validation was interrupted; the choice is by {result.folds.words} and {len(result.settings)}"
         return result, (Notice(Kind.INTERRUPTED, f"{problem} settings", {"folds": result.folds.n_held_out}),)
 
     def _not_chosen(self) -> str:
-        """The setting to train for where nothing can be chosen."""
         return "all rounds are kept"
 
     def _choices(self, n_queries: int) -> Sequence[Any]:
@@ -426,7 +423,6 @@ class CrossValidated(Ranker):
         return None
 
     def _for_fold(self, seed: int) -> Self:
-        """A copy for the training of one fold."""
         ranker = copy.copy(self)
         for name, value in (("random_state", seed), ("warm_start", False), ("cv", None)):
             if hasattr(ranker, name):

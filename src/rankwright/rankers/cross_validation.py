@@ -20,10 +20,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from rankwright._types import Array
-from rankwright.data.dataset import RankingData
-from rankwright.data.order import query_chunks, rank_order
+from rankwright.data.dataset import RankingData, some_queries, stored
+from rankwright.data.order import Clicked, query_chunks, rank_order
 from rankwright.data.places import place_of, selected
-from rankwright.data.subsets import Clicked, some_queries, stored
 from rankwright.errors import InputError
 from rankwright.evaluation.evaluate import mean_of
 from rankwright.measures import Measure, Rankings, parse_goal, parse_measure
@@ -119,7 +118,7 @@ def by_content(data: RankingData) -> tuple[Array, Array]:
     """
     place = place_of(data)
     with place.made(ContentOrder) as actors:
-        orders = actors.ask("order")
+        orders = actors.call("order")
     docs, queries = np.empty(data.n_docs, np.int64), []
     for share, (of_docs, of_queries) in zip(place.shares, orders, strict=True):
         rows = place.rows_of(share)
@@ -136,7 +135,7 @@ class ContentOrder:
 
     def order(self) -> tuple[Array, Array]:
         """Documents and queries, as :func:`by_content` gives them."""
-        from rankwright.data.content_order import content_order
+        from rankwright.data.hashes import content_order
 
         data = self._data
         if not data.n_queries:
@@ -251,7 +250,6 @@ class Still:
         self._model, self._held_out = model, held_out
 
     def step(self) -> Array:
-        """Scores of the held-out documents."""
         return place_of(self._held_out).scores(self._model)
 
     def model(self, number: int) -> Any:
@@ -378,8 +376,8 @@ def cross_validate(
         if drawn is None:
             raise InputError("cross-validation holds out queries; expected at least two with an order to learn")
         folds = drawn
-    found = crossed(ranker, data, relative, folds, ranker.measure_to_choose_by() if measure is None else measure)
-    return found if kept.all() else _spread(found, kept, given)
+    result = crossed(ranker, data, relative, folds, ranker.measure_to_choose_by() if measure is None else measure)
+    return result if kept.all() else _spread(result, kept, given)
 
 
 def crossed(ranker: Any, data: RankingData, weights: Weights, folds: Folds, measure: str | Measure) -> CrossValidation:
@@ -437,20 +435,20 @@ class _Run:
         done: list[_Fold] = []
         rows: list[Array] = []
         for batch in [numbers] if together else [[number] for number in numbers]:
-            self._tell(0 if together else batch[0] + 1, settings)
-            folds, found, interrupted = self._some(batch, settings)
-            if interrupted and not (together and found):  # half a path of C says nothing of the other half
+            self._notify(0 if together else batch[0] + 1, settings)
+            folds, values, interrupted = self._some(batch, settings)
+            if interrupted and not (together and values):  # half a path of C says nothing of the other half
                 if not done:
                     raise KeyboardInterrupt
                 return done, rows, True
             done += folds
-            rows = [_either(*pair) for pair in zip(rows, found, strict=True)] if rows else found
+            rows = [_either(*pair) for pair in zip(rows, values, strict=True)] if rows else values
             if interrupted:
                 return done, rows, True
         return done, rows, False
 
     def _some(self, numbers: Sequence[int], settings: Sequence[Any]) -> tuple[list[_Fold], list[Array], bool]:
-        """Some folds, trained together; what they have found when they are through, or Ctrl-C ends them."""
+        """Some folds, trained together; their values when they are through, or Ctrl-C ends them."""
         folds: list[_Fold] = []
         rows: list[Array] = []
         try:
@@ -471,12 +469,12 @@ class _Run:
         best, highest = 0, -np.inf
         patience = getattr(self.ranker, "patience", None)
         for number, setting in enumerate(settings):
-            found = [fold.step() for fold in folds]
+            values = [fold.step() for fold in folds]
             row = np.full(self.data.n_queries, np.nan)
-            for one in found:
-                if one is None:
+            for of_fold in values:
+                if of_fold is None:
                     return
-                row = _either(row, one)
+                row = _either(row, of_fold)
             yield row
             if not self.ranker._folds_together:
                 continue
@@ -487,17 +485,17 @@ class _Run:
             if stop is True or (patience is not None and number - best >= patience):
                 return
 
-    def _tell(self, number: int, settings: Sequence[Any]) -> None:
-        """Tell a callback that wants to know which fold comes next; 0: all of them, together."""
-        tell = getattr(getattr(self.ranker, "callback", None), "fold", None)
-        if tell is not None:
-            tell(number, self.folds.n_held_out, settings)
+    def _notify(self, number: int, settings: Sequence[Any]) -> None:
+        """Tell the callback, if it has a ``fold``, which one comes next; 0: all of them, together."""
+        notify = getattr(getattr(self.ranker, "callback", None), "fold", None)
+        if notify is not None:
+            notify(number, self.folds.n_held_out, settings)
 
 
 def _cross(
     ranker: Any, data: RankingData, weights: Weights, folds: Folds, measure: Measure
 ) -> tuple[CrossValidation, list[Any]]:
-    """What was found, and the model of every fold with the setting chosen for it; None if it had nothing to learn."""
+    """The result, and the model of every fold with the setting chosen for it; None if it had nothing to learn."""
     start, starts = None, None
     starter = ranker._start_to_cross(data)
     if starter is not None:
@@ -528,7 +526,7 @@ def _cross(
         None if isinstance(fold.steps, Still) else fold.steps.model(chosen if len(done) == 1 else number)
         for fold, number in zip(done, used, strict=False)
     ]
-    found = CrossValidation(
+    result = CrossValidation(
         measure,
         folds,
         tuple(settings[: len(values)]),
@@ -542,27 +540,25 @@ def _cross(
         start,
         interrupted or (start is not None and start.interrupted),
     )
-    return found, models
+    return result, models
 
 
 def _values_of(
     data: RankingData, weights: Weights, folds: Folds, measure: Measure, docs: Array, scores: Array
 ) -> Array:
-    """The measure of every held-out query."""
     held_out = folds.of_query >= 0
     if held_out.all():
         return query_values(data, measure, docs, weights.winning)(scores)
-    own, places = weights.winning_of(held_out, data), places_among(docs, held_out, data)
-    values = query_values(some_queries(data, held_out), measure, places, own)
+    winning, places = weights.winning_of(held_out, data), places_among(docs, held_out, data)
+    values = query_values(some_queries(data, held_out), measure, places, winning)
     return values(scores[np.repeat(held_out, data.sizes)])
 
 
 def _figures(folds: Sequence[_Fold], settings: Sequence[Any]) -> tuple[dict[str, float], ...]:
-    """The figures of every C, on average over folds."""
-    known = [fold.steps.figures for fold in folds if hasattr(fold.steps, "figures")]
+    figures = [fold.steps.figures for fold in folds if hasattr(fold.steps, "figures")]
     return tuple(
         {"C": C} | {name: math.fsum(row[name] for row in rows) / len(rows) for name in rows[0]}
-        for C, *rows in zip(settings, *known, strict=True)
+        for C, *rows in zip(settings, *figures, strict=True)
         if rows
     )
 
@@ -585,13 +581,13 @@ def _mean(values: Array, weights: Array) -> float:
     return math.fsum(values[counted] * weights[counted]) / math.fsum(weights[counted])
 
 
-def _either(one: Array, other: Array) -> Array:
+def _either(first: Array, other: Array) -> Array:
     """Values of which only one is a number."""
-    return np.where(np.isnan(one), other, one)
+    return np.where(np.isnan(first), other, first)
 
 
-def _spread(found: CrossValidation, kept: Array, data: RankingData) -> CrossValidation:
-    """What was found for the queries of weights above 0, for all queries."""
+def _spread(result: CrossValidation, kept: Array, data: RankingData) -> CrossValidation:
+    """The result for queries of weights above 0, spread over all queries."""
 
     def wide(values: Array, kept: Array, empty: Any) -> Array:
         spread = np.full((*values.shape[:-1], len(kept)), empty, values.dtype)
@@ -599,10 +595,10 @@ def _spread(found: CrossValidation, kept: Array, data: RankingData) -> CrossVali
         return spread
 
     return replace(
-        found,
-        folds=replace(found.folds, of_query=wide(found.folds.of_query, kept, -1)),
-        values=wide(found.values, kept, np.nan),
-        weights=wide(found.weights, kept, 0.0),
-        scores=wide(found.scores, np.repeat(kept, data.sizes), np.nan),
-        query_values=wide(found.query_values, kept, np.nan),
+        result,
+        folds=replace(result.folds, of_query=wide(result.folds.of_query, kept, -1)),
+        values=wide(result.values, kept, np.nan),
+        weights=wide(result.weights, kept, 0.0),
+        scores=wide(result.scores, np.repeat(kept, data.sizes), np.nan),
+        query_values=wide(result.query_values, kept, np.nan),
     )

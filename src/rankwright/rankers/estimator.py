@@ -71,9 +71,9 @@ def _choice(fitted: Any) -> tuple[str, list[float], list[float], str, bool] | No
     """What was chosen from: name, settings, values of the measure, the measure, and whether the scale is a log one."""
     measure = str(fitted.measure)
     if fitted.cross_validation is not None:
-        found = fitted.cross_validation
+        crossed = fitted.cross_validation
         name = "C" if fitted.rounds is None else fitted.rounds.unit
-        return name, list(found.settings), list(found.means), f"{measure}, cross-validated", fitted.rounds is None
+        return name, list(crossed.settings), list(crossed.means), f"{measure}, cross-validated", fitted.rounds is None
     if fitted.rounds is not None and not np.isnan(fitted.rounds.values).all():
         values = list(fitted.rounds.values)
         return fitted.rounds.unit, list(range(1, len(values) + 1)), values, f"{measure}, validation", False
@@ -115,8 +115,8 @@ class Estimator(DisplayedRanker):
         names = cls._get_param_names()
         unknown = next((name for name in params if name not in names), None)
         if unknown is not None:
-            told = hint(unknown, names) or f"expected one of {', '.join(names)}"
-            raise TypeError(f"{cls.__name__} has no parameter {unknown!r}; {told}")
+            advice = hint(unknown, names) or f"expected one of {', '.join(names)}"
+            raise TypeError(f"{cls.__name__} has no parameter {unknown!r}; {advice}")
         return super().__new__(cls)
 
     @classmethod
@@ -126,13 +126,13 @@ class Estimator(DisplayedRanker):
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name; ``deep``: also those of parameters that are estimators, as ``name__parameter``."""
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for name in self._get_param_names():
             value = getattr(self, name)
             if deep and hasattr(value, "get_params") and not isinstance(value, type):
-                found |= {f"{name}__{inner}": of_inner for inner, of_inner in value.get_params().items()}
-            found[name] = value
-        return found
+                values |= {f"{name}__{inner}": of_inner for inner, of_inner in value.get_params().items()}
+            values[name] = value
+        return values
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name; ``name__parameter`` sets one of a parameter that is an estimator."""
@@ -141,8 +141,8 @@ class Estimator(DisplayedRanker):
         for key, value in params.items():
             name, inside, inner = key.partition("__")
             if name not in names:
-                told = hint(name, names) or f"Valid parameters are: {names!r}."
-                raise ValueError(f"Invalid parameter {name!r} for estimator {self}. {told}")
+                advice = hint(name, names) or f"Valid parameters are: {names!r}."
+                raise ValueError(f"Invalid parameter {name!r} for estimator {self}. {advice}")
             if inside:
                 nested.setdefault(name, {})[inner] = value
             else:

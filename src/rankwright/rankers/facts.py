@@ -69,8 +69,8 @@ class Proof:
     def lines(self) -> Iterator[tuple[str, str]]:
         """What is proved, rounded down, as it is a lower bound."""
         if self.at_least > 0:
-            least = f"{math.floor(1e4 * self.at_least) / 1e4:.4f}"
-            yield "proved", f"{self.measure} ≥ {least} over the queries trained on; it is {self.value:.4f}"
+            proved = f"{math.floor(1e4 * self.at_least) / 1e4:.4f}"
+            yield "proved", f"{self.measure} ≥ {proved} over the queries trained on; it is {self.value:.4f}"
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class Outcome:
     @property
     def no_better_than_zero(self) -> dict[str, Any] | None:
         """The figures of weights that are no better than 0; None if they are."""
-        return next((dict(one.values) for one in self.notices if one.kind is Kind.NO_BETTER_THAN_ZERO), None)
+        return next((dict(notice.values) for notice in self.notices if notice.kind is Kind.NO_BETTER_THAN_ZERO), None)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -327,11 +327,9 @@ def _named(item: Any) -> Any:
 # All decisions are made on held-out queries, which no member was trained on. A member is dropped if the committee is
 # better without it by more than `DROPPED_FROM` standard errors of the mean difference over queries. The best single
 # feature takes the committee's place only if it is clearly better, by more than `FLOOR_FROM` of them; where it was
-# less,
-# the committee was the better one on new queries in most trials. Its expected quality is computed the same way, with
-# one
-# more precaution: the members that count for a fold are those chosen on the other folds. Members have equal weights:
-# fitted weights gained nothing above noise.
+# less, the committee was the better one on new queries in most trials. Its expected quality is computed the same way,
+# with one more precaution: the members that count for a fold are those chosen on the other folds. Members have equal
+# weights: fitted weights gained nothing above noise.
 
 
 DROPPED_FROM = 1.0

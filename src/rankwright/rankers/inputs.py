@@ -1,20 +1,23 @@
-"""What rankers are given: which rows are one query, which data is for validation, and whether values can be used."""
+"""What rankers are given: which rows are a query, validation data, values that can be used, and clicks as labels."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from rankwright.data.dataset import RankingData
+from rankwright._types import Array
+from rankwright.data.dataset import RankingData, stored
 from rankwright.data.places import Place, place_of
 from rankwright.data.statistics import Statistics
-from rankwright.data.subsets import stored
 from rankwright.data.threads import threads_of
 from rankwright.errors import InputError, InputWarning
 from rankwright.io.frames import frame_features, has_categories, has_qid, split_qid
 from rankwright.rankers.estimator import Estimator
+from rankwright.rankers.facts import Kind, Notice
 
 _LARGEST = 1e290  # absolute value of a feature: its sums over documents and pairs stay far from overflow
 _LARGEST_SQUARED = 1e100  # and where it is squared before it is scaled
@@ -117,7 +120,6 @@ def validation_parts(eval_set: Any, eval_qid: Any, eval_group: Any) -> RankingDa
 
 
 def _only(values: Any) -> Any:
-    """What a list of one array holds; anything else unchanged."""
     return values[0] if isinstance(values, list) and len(values) == 1 and np.ndim(values[0]) == 1 else values
 
 
@@ -129,11 +131,11 @@ class Gathering(Estimator):
 
     _allow_missing: ClassVar[bool] = False  # whether a feature may be NaN
     _validates: ClassVar[bool] = True  # whether there is something to choose on validation data
-    _works_on_parts: ClassVar[bool] = False
+    _works_on_partitions: ClassVar[bool] = False
 
-    def trains_in_parts(self, data: RankingData) -> bool:
+    def trains_in_partitions(self, data: RankingData) -> bool:
         """Whether training computes with features where their parts are; otherwise they are brought together first."""
-        return self._works_on_parts
+        return self._works_on_partitions
 
     def _checked(self, *given: Any, finite: bool = True, **settings: Any) -> Any:
         """X, or X and y, as scikit-learn checks and converts them; ``finite``: whether it looks at every value of X."""
@@ -155,7 +157,6 @@ class Gathering(Estimator):
         return None if names is None else tuple(map(str, names))
 
     def _gather(self, X: Any, y: Any, qid: Any, group: Any, *, reset: bool) -> RankingData:
-        """Check the input as scikit-learn does, then gather the queries."""
         if isinstance(X, RankingData):
             if y is not None or qid is not None or group is not None:
                 raise InputError("a RankingData has its labels and queries; leave out y, qid and group")
@@ -195,7 +196,6 @@ class Gathering(Estimator):
         return not self._allow_missing and bool(getattr(self, "standardize", False))
 
     def _one_query(self, n_rows: int, reset: bool) -> list[int]:
-        """All rows as one query, with a warning."""
         trained = 1 if reset else getattr(self, "n_queries_", 1) + getattr(self, "n_queries_skipped_", 0)
         check_one_query(n_rows, trained, stacklevel=4)
         return [n_rows]
@@ -217,15 +217,15 @@ class Gathering(Estimator):
 
     def _validation(self, eval_set: Any, eval_qid: Any = None, eval_group: Any = None) -> RankingData | None:
         """The validation data, its columns those of the training data."""
-        parts = validation_parts(eval_set, eval_qid, eval_group)
-        if parts is None:
+        validation = validation_parts(eval_set, eval_qid, eval_group)
+        if validation is None:
             return None
         if not self._validates:
             raise InputError(f"{type(self).__name__} has nothing to choose on validation data; leave out eval_set")
-        if not isinstance(parts, RankingData):
-            return self._gather(*parts, reset=False)
+        if not isinstance(validation, RankingData):
+            return self._gather(*validation, reset=False)
         try:
-            valid = parts.matched_to(self.n_features_in_, self._names())
+            valid = validation.matched_to(self.n_features_in_, self._names())
         except InputError as error:
             raise InputError(f"eval_set does not fit: {error.message}") from None
         check_values(place_of(valid), "eval_set", self._allow_missing, self._threads())
@@ -233,4 +233,160 @@ class Gathering(Estimator):
 
     def _in_place(self, data: RankingData) -> RankingData:
         """The data as training takes it: features in parts are brought together, unless it works on parts."""
-        return data if self.trains_in_parts(data) else place_of(data).together()
+        return data if self.trains_in_partitions(data) else place_of(data).together()
+
+
+# Clicks as labels: a document's position gives the probability that it was looked at, and so the weight of its click.
+#
+# A click weighs 1/p, where p is the propensity of its position (Joachims, Swaminathan and Schnabel: Unbiased
+# learning-to-rank with biased feedback, 2017). Documents that are rarely looked at count more when clicked, so on
+# average clicks weigh as if everything was looked at, provided that every click counts on its own
+# unbiased by inverse propensities; pairs of clicked and unclicked documents are not, as which others are clicked
+# depends on where they were shown, nor is nDCG normalised by the clicks of a page. Weights are cut, as one click at a
+# position that nobody looks at would outweigh all others.
+
+MAX_WEIGHT = 100.0
+
+
+@dataclass(frozen=True, eq=False)
+class Clicks:
+    """The weights of clicks.
+
+    `training`, `validation`: a weight per row, in the caller's order of rows; None where labels are judgements. `pair`:
+    a number per row of the training data, the same for rows of the same query and document. `notices`: what the user
+    should know of them.
+    """
+
+    training: Array | None = None
+    validation: Array | None = None
+    pair: Array | None = None
+    notices: tuple[Notice, ...] = ()
+
+    def of_validation(self, valid: RankingData | None) -> Array | None:
+        """The weights of the validation data, in its own order."""
+        return None if self.validation is None or valid is None else _in_own_order(self.validation, valid)
+
+    def of_parts(self, parts: Mapping[str, RankingData]) -> dict[str, Array | None]:
+        """The weights of the training and the validation data, each in its own order."""
+        clicks = {"training": self.training, "validation": self.validation}
+        return {role: None if clicks[role] is None else _in_own_order(clicks[role], parts[role]) for role in parts}
+
+
+def _in_own_order(values: Any, data: RankingData) -> Any:
+    """Values of the caller's rows, in the data's order."""
+    return values if data.rows is None else values[data.rows]
+
+
+JUDGED = Clicks()
+"""No label is a click."""
+
+
+def clicks_of(
+    data: RankingData,
+    valid: RankingData | None,
+    position: Any,
+    propensities: Any,
+    pair: Any = None,
+    eval_position: Any = None,
+) -> Clicks:
+    """The weights of the clicks of training data, and of validation data if there are positions for it.
+
+    ``pair`` numbers rows of the same query and document: their clicks weigh one over the mean propensity of all
+    positions at which the pair was shown, clicked or not, an estimate of the same relevance with less variance
+    (Oosterhuis and de Rijke: Policy-aware counterfactual learning to rank for top-k rankings, 2020).
+    """
+    numbers = None if pair is None else _numbered(pair, data.n_docs)
+    training, notices = inverse_propensities(data.n_docs, position, propensities, pair=numbers)
+    for name, values, needed in (("pair", pair, training), ("eval_position", eval_position, training)):
+        if values is not None and needed is None:
+            raise InputError(f"{name} is given without position; expected the position of every row")
+    if eval_position is None:
+        return Clicks(training, None, numbers, notices)
+    if valid is None:
+        raise InputError("eval_position is given without eval_set; expected both")
+    validation, also = inverse_propensities(valid.n_docs, eval_position, propensities, "eval_position")
+    return Clicks(training, validation, numbers, notices or also)
+
+
+def _numbered(pair: Any, n_rows: int) -> Array:
+    values = np.asarray(pair)
+    if values.shape != (n_rows,):
+        raise InputError(f"{n_rows} rows but pair of shape {values.shape}; expected one id per row")
+    return np.unique(values.astype(str) if values.dtype == object else values, return_inverse=True)[1]
+
+
+def pages_together(data: RankingData, pair: Array | None) -> Array | None:
+    """A number for every page, the same for pages that share a pair, even through others; None without pairs.
+
+    Examples
+    --------
+    >>> data = RankingData.from_arrays(np.zeros((6, 1)), np.zeros(6), [1, 1, 2, 2, 3, 3])
+    >>> pages_together(data, np.array([0, 1, 1, 2, 3, 4])).tolist()
+    [0, 0, 2]
+    """
+    if pair is None:
+        return None
+    page, group = data.query_of_row(), np.arange(data.n_queries)
+    while True:
+        lowest = np.full(int(pair.max()) + 1, data.n_queries)
+        np.minimum.at(lowest, pair, group[page])
+        wider = np.minimum.reduceat(lowest[pair], data.indptr[:-1])
+        if np.array_equal(wider, group):
+            return group
+        group = wider
+
+
+def inverse_propensities(
+    n_rows: int, position: Any, propensities: Any, name: str = "position", pair: Array | None = None
+) -> tuple[Array | None, tuple[Notice, ...]]:
+    """A weight for every row, or None without positions; and a notice if weights were cut.
+
+    `n_rows`: number of rows. `position`: position at which each row was shown, from 1. `propensities`: how likely a
+    position is looked at: ``{position: propensity}``, or one for each position from 1. `name`: what errors call the
+    positions. `pair`: rows of the same number share the mean of their propensities.
+    """
+    if position is None:
+        if propensities is not None:
+            raise InputError("propensities are given without position; expected the position of every row")
+        return None, ()
+    if propensities is None:
+        problem = "position is given without propensities"
+        raise InputError(f"{problem}; expected those of the positions, such as click_model(log).propensities")
+    try:
+        places = np.asarray(position).astype(np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} contains a non-numeric value; expected whole numbers from 1") from None
+    if places.shape != (n_rows,):
+        raise InputError(f"{n_rows} rows but {name} of shape {places.shape}; expected one position per row")
+    wrong = ~((places >= 1) & (places == np.floor(places)) & (places < 1 << 53))
+    if wrong.any():
+        raise InputError(f"{name} is {places[np.argmax(wrong)]:g}; expected whole numbers from 1")
+    values = _propensities(propensities, places.astype(np.int64))
+    wrong = ~((values > 0) & (values <= 1))
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        raise InputError(f"the propensity of position {places[at]:.0f} is {values[at]:g}; expected above 0, at most 1")
+    if pair is not None:
+        values = (np.bincount(pair, values) / np.maximum(np.bincount(pair), 1))[pair]
+    weights = np.minimum(1.0 / values, MAX_WEIGHT)
+    cut = np.unique(places[1.0 / values > MAX_WEIGHT])
+    if not len(cut):
+        return weights, ()
+    where = ", ".join(f"{unseen:.0f}" for unseen in cut[:5]) + (", …" if len(cut) > 5 else "")
+    text = f"propensities below {1 / MAX_WEIGHT:g} (positions {where}): clicks there weigh {MAX_WEIGHT:g}, not more"
+    return weights, (Notice(Kind.CUT_WEIGHTS, text, {"positions": len(cut)}),)
+
+
+def _propensities(given: Any, position: Array) -> Array:
+    """The propensities of some positions; nan where none is given."""
+    if hasattr(given, "of"):  # `rankwright.clicks.estimates.Propensities`
+        return np.asarray(given.of(position))
+    items = given.items() if isinstance(given, Mapping) else enumerate(np.ravel(np.asarray(given, object)), 1)
+    try:
+        table = {int(place): float(value) for place, value in items}
+    except (TypeError, ValueError):
+        raise InputError("propensities contain a non-numeric value; expected one number per position") from None
+    if not table:
+        raise InputError("propensities are empty; expected one number per position")
+    distinct, number = np.unique(position, return_inverse=True)
+    return np.array([table.get(place, np.nan) for place in distinct.tolist()])[number]

@@ -23,12 +23,12 @@ import numpy as np
 from rankwright.errors import InputError
 from rankwright.measures import Measure, parse_goal
 
-_MOST_WHOLE = 2**31 - 1  # of counts, which index arrays
+_MAX_INTEGER = 2**31 - 1  # of counts, which index arrays
 _LONGEST = 60  # of a value as a message shows it
 _FEW = 2  # names that are not introduced as a list
 _SEEDS = 1 << 32
 _LISTED = 8  # features named in an error
-_LARGEST_WHOLE, _LARGEST = 1 << 53, 1e100
+_LARGEST_INTEGER, _LARGEST = 1 << 53, 1e100
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Rule:
 
     `expected`: the values, in words. `accepts`: whether a value, of any type, is one of them. It may raise an
     InputError that says more. `kind`: what they are, as far as an option must know: ``bool``, ``int``, ``float``, a
-    ``list`` of numbers, or ``str``. `names`: the values, if they are some names. `least`: the smallest value, if they
+    ``list`` of numbers, or ``str``. `names`: the values, if they are some names. `minimum`: the smallest value, if they
     are whole numbers.
     """
 
@@ -45,7 +45,7 @@ class Rule:
     accepts: Callable[[Any], bool]
     kind: type = str
     names: tuple[str, ...] = ()
-    least: int | None = None
+    minimum: int | None = None
 
 
 LINEAR, TREES_AND_NETS, AUTO, DATA = "Linear methods", "Trees and nets", "Method auto", "Data"
@@ -172,14 +172,14 @@ def is_number(value: Any) -> bool:
 
 def _is_too_large(value: Any) -> bool:
     """Whether a number is beyond what compiled code and sums of squares can hold."""
-    numbers = [one for one in (value if is_list(value) else [value]) if isinstance(one, Real)]
+    numbers = [number for number in (value if is_list(value) else [value]) if isinstance(number, Real)]
     return any(
-        abs(int(one)) > _LARGEST_WHOLE if isinstance(one, Integral) else _LARGEST < abs(float(one)) < np.inf
-        for one in numbers
+        abs(int(number)) > _LARGEST_INTEGER if isinstance(number, Integral) else _LARGEST < abs(float(number)) < np.inf
+        for number in numbers
     )
 
 
-def _is_whole(value: Any) -> bool:
+def _is_integer(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
 
 
@@ -204,15 +204,15 @@ SHARE = Rule("a share above 0 and up to 1", lambda value: is_number(value) and 0
 MEASURE = Rule("a measure such as 'ndcg@10'", _is_measure)
 FUNCTION = Rule("a function", callable)
 DEVICE = Rule("cpu or cuda", lambda value: isinstance(value, str) and value in ("cpu", "cuda"))
-THREADS = Rule("a number of threads, or -1 for all cores", lambda value: _is_whole(value) and value != 0)
+THREADS = Rule("a number of threads, or -1 for all cores", lambda value: _is_integer(value) and value != 0)
 SEED = Rule(
     f"a whole number from 0 to {_SEEDS - 1}, or a RandomState",
-    lambda value: (_is_whole(value) and 0 <= value < _SEEDS) or isinstance(value, np.random.RandomState),
+    lambda value: (_is_integer(value) and 0 <= value < _SEEDS) or isinstance(value, np.random.RandomState),
 )
 
 
 def _is_feature(value: Any) -> bool:
-    return isinstance(value, str) or (_is_whole(value) and value >= 0)
+    return isinstance(value, str) or (_is_integer(value) and value >= 0)
 
 
 FEATURES = Rule("features, by name or by number from 0", lambda value: is_list(value) and all(map(_is_feature, value)))
@@ -220,7 +220,7 @@ DIRECTIONS = Rule(
     "features, by name or by number from 0, with 1 (rising) or -1 (falling)",
     lambda value: (
         isinstance(value, Mapping)
-        and all(_is_feature(name) and _is_whole(way) and way in (-1, 1) for name, way in value.items())
+        and all(_is_feature(name) and _is_integer(way) and way in (-1, 1) for name, way in value.items())
     ),
 )
 
@@ -251,27 +251,27 @@ def places_of(features: Iterable[Any], names: Sequence[str], what: str) -> list[
     `features`: of :data:`FEATURES` or :data:`DIRECTIONS`. `names`: the features of the data. `what`: the parameter, for
     messages.
     """
-    known = {name: at for at, name in enumerate(names)}
-    found = []
-    for one in features:
-        at = known.get(one, -1) if isinstance(one, str) else int(one)
+    numbers = {name: at for at, name in enumerate(names)}
+    places: list[int] = []
+    for feature in features:
+        at = numbers.get(feature, -1) if isinstance(feature, str) else int(feature)
         if not 0 <= at < len(names):
             listed = ", ".join(names[:_LISTED]) + (", …" if len(names) > _LISTED else "")
-            raise InputError(f"{what}: there is no feature {one!r}; expected one of {listed}, or its number from 0")
-        if at in found:
+            raise InputError(f"{what}: there is no feature {feature!r}; expected one of {listed}, or its number from 0")
+        if at in places:
             raise InputError(f"{what}: the feature {names[at]!r} is given twice")
-        found.append(at)
-    return found
+        places.append(at)
+    return places
 
 
-def whole(least: int, most: int | None = None) -> Rule:
+def integer(minimum: int, maximum: int | None = None) -> Rule:
     """Whole numbers of a range."""
-    until = "" if most is None else f" to {most}"
+    until = "" if maximum is None else f" to {maximum}"
     return Rule(
-        f"a whole number from {least}{until}",
-        lambda value: _is_whole(value) and least <= value <= (_MOST_WHOLE if most is None else most),
+        f"a whole number from {minimum}{until}",
+        lambda value: _is_integer(value) and minimum <= value <= (_MAX_INTEGER if maximum is None else maximum),
         int,
-        least=least,
+        minimum=minimum,
     )
 
 

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from rankwright._types import Array
-from rankwright.data.dataset import RankingData
-from rankwright.data.subsets import some_queries
+from rankwright.data.dataset import RankingData, some_queries
 from rankwright.errors import InputError
 
 

@@ -42,7 +42,7 @@ def _of_data(results: ResultsFolder, protocol: ComparisonProtocol, summary: Data
         "methods": list(summary.methods),
         "measures": list(summary.measures),
         "queries": query_rows(results, summary.name, summary.query_ids),
-        "relevant": _relevant(results, summary),
+        "relevant": [_number(results.query(summary.name, query).relevant) for query in summary.query_ids],
         "values": embedded_values(summary.values),
         "differences": [_differences(summary, measure, protocol) for measure in summary.measures],
         "criteria": _criteria(results, summary, runs),
@@ -67,11 +67,6 @@ def query_rows(results: ResultsFolder, data: str, query_ids: Iterable[str]) -> l
         text = facts.text if len(facts.text) <= _TEXT else facts.text[: _TEXT - 1] + "…"
         rows.append([query, text, facts.kind])
     return rows
-
-
-def _relevant(results: ResultsFolder, summary: DataSummary) -> list[float | None]:
-    """The number of relevant documents of every query; None if unknown."""
-    return [_number(results.query(summary.name, query).relevant) for query in summary.query_ids]
 
 
 def _differences(summary: DataSummary, measure: str, protocol: ComparisonProtocol) -> list[dict[str, Any]]:
@@ -178,7 +173,6 @@ def _choosing(manifest: dict[str, Any]) -> dict[str, str]:
 
 
 def _listed_methods(manifest: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The methods of the manifest, by name."""
     listed = manifest.get("methods")
     if isinstance(listed, list):
         listed = {

@@ -21,10 +21,18 @@ from rankwright.io.files import replace_file
 from rankwright.reports.figures import figures
 from rankwright.reports.glossary import about_differences, glossary, linked, word
 from rankwright.reports.results import ResultsFolder, read_results
-from rankwright.reports.sentences import about_data, about_health, about_tests, about_useless, counted
+from rankwright.reports.sentences import (
+    about_data,
+    about_health,
+    about_tests,
+    about_useless,
+    counted,
+    first_measure,
+    opening_verdict,
+    verdict_of,
+)
 from rankwright.reports.statistics import ComparisonProtocol, DataSummary, protocol_of, summaries
 from rankwright.reports.tables import differences_table, manifest_list, means_table, notes_list, runs_table
-from rankwright.reports.verdict import first_measure, opening_verdict, verdict_of
 
 CHOOSER = (
     '<div class="chooser" hidden><label>data <select id="choose-data"></select></label>'

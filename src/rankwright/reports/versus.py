@@ -24,10 +24,9 @@ from rankwright.reports.glossary import linked, word
 from rankwright.reports.page import check_target, chosen_tables, document, figure, how_decided, side_by_side, write_page
 from rankwright.reports.rankings import by_spread, embedded, limit_for, shown_rankings
 from rankwright.reports.results import ResultsFolder, canonical, check_folder, read_results
-from rankwright.reports.sentences import counted, signed
+from rankwright.reports.sentences import counted, figures_of, signed
 from rankwright.reports.statistics import ALPHA, ComparisonProtocol, DataSummary, protocol_of, summaries, verdict
 from rankwright.reports.tables import changes_table, versus_table
-from rankwright.reports.verdict import figures_of
 
 _COMPARED = ("seed", "protocol", "baseline", "tests", "correction", "versions")
 _FACTS = ("kind", "queries", "documents", "features", "train_queries", "valid_queries", "content")

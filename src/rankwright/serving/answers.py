@@ -10,13 +10,40 @@ import numpy as np
 
 from rankwright.data.order import rank_order
 from rankwright.errors import shown
-from rankwright.serving.feature_labels import reason
 from rankwright.serving.rankers import ServedRanker
 from rankwright.serving.requests import ExplainRequest, RankRequest, RequestError, SearchRequest
 from rankwright.serving.service import State
-from rankwright.text.index.index import Index
-from rankwright.text.index.view import View
-from rankwright.text.search.results import query_words, title_and_snippet
+from rankwright.text.contents import View
+from rankwright.text.index import Index
+from rankwright.text.search import query_words, title_and_snippet
+
+
+def reason(above: bool, tied: bool, parts: list[tuple[str, float]], other: str) -> str:
+    """One sentence on why A is above or below ``other``, from contributions, the largest first.
+
+    Examples
+    --------
+    >>> reason(True, False, [("BM25 in title", 0.75), ("length", -0.25)], "B")
+    'A is above B mostly because of BM25 in title (+0.75); against it: length (−0.25).'
+    """
+    if tied and other != "B":
+        return f"A has the same score as {other}."
+    if tied:
+        return "A and B have the same score; the order of the index decides."
+    sign = 1 if above else -1
+    speaking = [part for part in parts if part[1] * sign > 0][:2]
+    against = [part for part in parts if part[1] * sign < 0][:1]
+    text = f"A is {'above' if above else 'below'} {other}"
+    if speaking:
+        text += " mostly because of " + " and ".join(f"{name} ({_signed(value)})" for name, value in speaking)
+    for name, value in against:
+        text += f"; against it: {name} ({_signed(value)})"
+    return text + "."
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.3g}".replace("-", "−")
+
 
 _SNIPPET = 240
 _LONGEST_FIELD = 10_000

@@ -11,10 +11,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from rankwright.serving import answers
-from rankwright.serving.http import Http, Notify, as_json, page
+from rankwright.serving.http import Http, Notify, Unavailable, as_json, page
 from rankwright.serving.requests import ExplainRequest, Limits, RankRequest, SearchRequest
 from rankwright.serving.service import Service
-from rankwright.serving.work import Unavailable
 
 Compute = Callable[[], answers.Answer]
 
@@ -32,9 +31,7 @@ def make_app(
 
 
 class _Http(Http):
-    """The handlers of the service, and what they share."""
-
-    known = "/, /health, /version, /search, /explain and /rank"
+    addresses = "/, /health, /version, /search, /explain and /rank"
 
     def __init__(self, service: Service, limits: Limits, notify: Notify, hosts: Sequence[str] | None) -> None:
         super().__init__(limits, notify, hosts)

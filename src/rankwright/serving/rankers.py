@@ -16,14 +16,13 @@ from rankwright._types import Array
 from rankwright.data.categories import NO_CATEGORY, category_numbers
 from rankwright.data.dataset import MissingFeaturesError, RankingData
 from rankwright.errors import InputError, shown
-from rankwright.models.explain import Term, explained_terms
+from rankwright.models.base import Term, explained_terms
 from rankwright.models.saving import SavedModel
-from rankwright.serving.feature_labels import plain_words
 from rankwright.serving.requests import RankRequest, RequestError, number
-from rankwright.text.index.index import Index
-from rankwright.text.search.functions import parse_function
-from rankwright.text.search.learned import LearnedSearch
-from rankwright.text.search.scorer import Scorer, default_analyzer
+from rankwright.text.functions import parse_function, plain_words
+from rankwright.text.index import Index
+from rankwright.text.learned import LearnedSearch
+from rankwright.text.search import Scorer, default_analyzer
 
 _MAX_VALUES = 1 << 22
 _NAMED = 5
@@ -79,7 +78,7 @@ class FunctionRanker:
     """A retrieval function over an index.
 
     `index`: where the documents are. `function`: such as ``"bm25"`` or ``"bm25(k1=0.9)"``. `analyzer`: one of the
-    index; see :func:`~rankwright.text.search.scorer.default_analyzer`.
+    index; see :func:`~rankwright.text.search.default_analyzer`.
     """
 
     can_search = True

@@ -24,10 +24,9 @@ from rankwright.errors import InputError, shown
 from rankwright.models.saving import load_model
 from rankwright.serving.rankers import FunctionRanker, ModelRanker, ServedRanker
 from rankwright.serving.requests import RankRequest
-from rankwright.text.index.contents import INDEX
-from rankwright.text.index.index import Index
-from rankwright.text.index.view import View
-from rankwright.text.search.scorer import default_analyzer
+from rankwright.text.contents import INDEX, View
+from rankwright.text.index import Index
+from rankwright.text.search import default_analyzer
 
 Stamp = tuple[int, int, int]
 _INDEX = "the index"  # among the names of models; they are stems, so one of this name would only share its place

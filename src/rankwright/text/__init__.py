@@ -1,5 +1,6 @@
-"""From text to features, stage by stage: ``reading``, ``analysis``, ``index``, ``search``.
+"""From documents and queries to features and results.
 
-Imports go one way. ``reading`` (documents and queries from files) and ``analysis`` (from a text to its terms) import
-neither each other nor the later stages; ``index`` imports both, and ``search`` imports ``index`` and what it builds on.
+From inside out: ``analysis`` (from a text to its terms; ``tokenizer`` does so for many texts at once), ``records``,
+``documents`` and ``queries`` (files), ``contents`` (the arrays of an index, and its views), ``numbers``, ``postings``,
+``writer`` and ``index``; then ``functions`` (retrieval functions), ``search``, ``features`` and ``learned``.
 """

@@ -490,7 +490,6 @@ def _cells(row: FitHealth) -> tuple[str, ...]:
 
 
 def _findings(rows: Sequence[FitHealth], health: TrainingHealth) -> list[str]:
-    """What is certain about one loss."""
     loss = rows[0].loss
     found = [
         _about_use(rows, health),

@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rankwright.errors import InputError
-from rankwright.rankers.parameters import LINEAR, NONE, Option, Parameter, declared, whole
+from rankwright.rankers.parameters import LINEAR, NONE, Option, Parameter, declared, integer
 
 BINS = Parameter(
     None,
-    (whole(1), NONE),
+    (integer(1), NONE),
     Option(
         LINEAR,
         "Cut every feature into up to N 0/1 features, value ≥ threshold, as SIGIR'07 did with 50; linear methods only.",
@@ -36,13 +36,11 @@ BINS = Parameter(
 class Method:
     """A method that can be trained.
 
-    `name`: without a cutoff. `module`, `kind`: where its estimator is, and what that is called. `presets`: the
-    parameters that make the estimator this method. `without`: parameters of the estimator that mean nothing to this
-    method.
+    `name`: without a cutoff. `kind`: the public name of its estimator. `presets`: the parameters that make the
+    estimator this method. `without`: parameters of the estimator that mean nothing to this method.
     """
 
     name: str
-    module: str
     kind: str
     presets: Mapping[str, Any] = field(default_factory=dict)
     without: tuple[str, ...] = ()
@@ -61,8 +59,8 @@ class Method:
     @property
     def estimator(self) -> type:
         """The class of its estimator."""
-        found: type = getattr(importlib.import_module("rankwright"), self.kind)
-        return found
+        estimator: type = getattr(importlib.import_module("rankwright"), self.kind)
+        return estimator
 
     def defaults(self) -> dict[str, Any]:
         """Everything that can be set, with its default: the estimator's parameters, and ``bins`` for linear methods.
@@ -73,17 +71,17 @@ class Method:
 
     def parameters(self) -> dict[str, Parameter]:
         """The declaration of everything that can be set, by name."""
-        known = {name: one for name, one in declared(self.estimator).items() if name not in self.without}
-        known |= {
-            name: dataclasses.replace(known[name], default=value)
+        parameters = {name: one for name, one in declared(self.estimator).items() if name not in self.without}
+        parameters |= {
+            name: dataclasses.replace(parameters[name], default=value)
             for name, value in self.presets.items()
-            if name in known
+            if name in parameters
         }
-        if "loss" in known:
-            known["losses"] = dataclasses.replace(known.pop("loss"), instead="")
-        if "C" in known:  # linear
-            known["bins"] = BINS
-        return known
+        if "loss" in parameters:
+            parameters["losses"] = dataclasses.replace(parameters.pop("loss"), instead="")
+        if "C" in parameters:  # linear
+            parameters["bins"] = BINS
+        return parameters
 
     def make(self, **settings: Any) -> Any:
         """An estimator with these settings."""
@@ -98,13 +96,13 @@ class Method:
 
 
 def _for_loss(name: str, loss: str, *without: str) -> Method:
-    return Method(name, "max_margin", "StructuredSVM", {"loss": loss}, ("loss", "loss_weights", "slack", *without))
+    return Method(name, "StructuredSVM", {"loss": loss}, ("loss", "loss_weights", "slack", *without))
 
 
 METHODS = {
     method.name: method
     for method in (
-        Method("auto", "auto", "AutoRanker"),
+        Method("auto", "AutoRanker"),
         _for_loss("svm-map", "map"),
         _for_loss("svm-auc", "auc"),
         _for_loss("svm-ndcg", "ndcg@10"),
@@ -112,19 +110,19 @@ METHODS = {
         _for_loss("svm-mrr", "mrr@10"),
         _for_loss("dorm", "dorm@10", "relevant_from"),
         _for_loss("dorm-nc", "dorm", "relevant_from"),
-        Method("svm-combo", "max_margin", "StructuredSVM", {"loss": ("map", "mrr@10", "ndcg@10")}),  # KDD'08's three
-        Method("rank-svm", "ranking_svm", "RankingSVM"),
-        Method("rsvm-ir", "ranking_svm", "RankingSVM", {"rank_weights": "ndcg@1", "query_weights": True}),
-        Method("svm-acc", "accuracy", "AccuracySVM"),
-        Method("svm-acc2", "accuracy", "AccuracySVM", {"balance": True}),
-        Method("svm-acc3", "accuracy", "AccuracySVM", {"query_scaling": "percentile"}),
-        Method("svm-acc4", "accuracy", "AccuracySVM", {"query_scaling": "minmax"}),
-        Method("ranknet", "lambda_rank", "RankNet"),
-        Method("lambdarank", "lambda_rank", "LambdaRank"),
-        Method("lambdaboost", "lambda_boost", "LambdaBoost"),
-        Method("lambdamart", "lambda_mart", "LambdaMART"),
-        Method("mcrank", "mc_rank", "McRank"),
-        Method("mcrank-ordinal", "mc_rank", "McRank", {"link": "ordinal"}),
+        Method("svm-combo", "StructuredSVM", {"loss": ("map", "mrr@10", "ndcg@10")}),  # KDD'08's three
+        Method("rank-svm", "RankingSVM"),
+        Method("rsvm-ir", "RankingSVM", {"rank_weights": "ndcg@1", "query_weights": True}),
+        Method("svm-acc", "AccuracySVM"),
+        Method("svm-acc2", "AccuracySVM", {"balance": True}),
+        Method("svm-acc3", "AccuracySVM", {"query_scaling": "percentile"}),
+        Method("svm-acc4", "AccuracySVM", {"query_scaling": "minmax"}),
+        Method("ranknet", "RankNet"),
+        Method("lambdarank", "LambdaRank"),
+        Method("lambdaboost", "LambdaBoost"),
+        Method("lambdamart", "LambdaMART"),
+        Method("mcrank", "McRank"),
+        Method("mcrank-ordinal", "McRank", {"link": "ordinal"}),
     )
 }
 """Every method, by its name without a cutoff."""
@@ -252,8 +250,8 @@ def counterpart(text: str, called: Mapping[str, str] | None = None) -> str:
     name = re.sub(r"[\W_]+", "", text.rpartition(".")[2].partition("@")[0].lower())
     for table, words in ((_SAME, "{} is {} here"), (_NEAREST, "{} is not here, the nearest is {}")):
         for library, methods in table.items():
-            own = next((own for own, names in methods.items() if name in names.split()), None)
-            if own is not None:
+            ours = next((ours for ours, names in methods.items() if name in names.split()), None)
+            if ours is not None:
                 spelt = re.sub(r"\W+", "", library.lower()) == name
-                return words.format(text if spelt else f"{text} of {library}", called.get(own, own))
+                return words.format(text if spelt else f"{text} of {library}", called.get(ours, ours))
     return f"{text} is {_OUR_CLASSES[name]} here" if name in _OUR_CLASSES else _OTHER.get(name, "")

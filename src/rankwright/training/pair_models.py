@@ -23,7 +23,7 @@ from rankwright.data import sparse
 from rankwright.data.dataset import RankingData
 from rankwright.data.display import drawn, look, new_figure, shown, write_figure
 from rankwright.data.order import query_of_row
-from rankwright.data.pairs import PairSummary, pair_summary
+from rankwright.data.summary import PairSummary, pair_summary
 from rankwright.errors import InputError
 from rankwright.evaluation.render import FORMATS, TextTable, csv_text, draw, figure, plain
 from rankwright.maxmargin.losses import rank_pair_weights

@@ -28,8 +28,8 @@ from rankwright.models.binned import BinnedModel
 from rankwright.models.linear import LinearModel
 from rankwright.rankers.cross_validation import validation_value
 from rankwright.rankers.facts import Fitted, Kind, Notice, shared_notices
+from rankwright.rankers.inputs import JUDGED, Clicks
 from rankwright.rankers.parameters import check_value, hint
-from rankwright.rankers.positions import JUDGED, Clicks
 from rankwright.training.methods import BINS, Method, parse_method
 
 if TYPE_CHECKING:
@@ -83,13 +83,13 @@ class Trained(Displayed):
     def values(self) -> dict[str, float]:
         """Mean of the measure on every part, and the estimate of cross-validation under ``cross-validated``."""
         crossed, committee = self.facts.cross_validation, self.facts.committee
-        own = {} if crossed is None else {"cross-validated": crossed.value}
+        crossed_values = {} if crossed is None else {"cross-validated": crossed.value}
         if committee is not None and committee.expectation is not None and "validation" not in self.parts:
-            own = {"cross-validated": committee.expectation.value.value}
+            crossed_values = {"cross-validated": committee.expectation.value.value}
         weights = self.clicks.of_parts(self.parts)
-        return own | {
-            part: found.means[str(self.measure)] if weights[part] is None else self._of_clicks(part, weights[part])
-            for part, found in self.evaluations.items()
+        return crossed_values | {
+            part: evaluation.means[str(self.measure)] if weights[part] is None else self._of_clicks(part, weights[part])
+            for part, evaluation in self.evaluations.items()
         }
 
     def _of_clicks(self, part: str, weights: Any) -> float:
@@ -213,16 +213,16 @@ def plan(
     """
     if isinstance(method, str):
         method = parse_method(method)
-    known = method.defaults()
+    defaults = method.defaults()
     given = dict(settings or {})
-    unknown = [name for name in given if name not in known]
+    unknown = [name for name in given if name not in defaults]
     if unknown:
-        told = hint(unknown[0], known) or f"expected one of {', '.join(sorted(known))}"
-        raise InputError(f"{method.name} has no parameter {unknown[0]!r}; {told}")
+        meant = hint(unknown[0], defaults) or f"expected one of {', '.join(sorted(defaults))}"
+        raise InputError(f"{method.name} has no parameter {unknown[0]!r}; {meant}")
     bins = given.pop("bins", None)
     check_value("bins", bins, BINS.rules)
-    losses = given.get("losses", known.get("losses"))
-    if "losses" in known and not (isinstance(losses, list | tuple) and len(losses) > 1):
+    losses = given.get("losses", defaults.get("losses"))
+    if "losses" in defaults and not (isinstance(losses, list | tuple) and len(losses) > 1):
         raise InputError(f"{method.name} trains for several losses at once; expected losses such as map and mrr@10")
     shared: dict[str, Any] = {"n_jobs": n_jobs, "random_state": random_state}
     if measure is not None:
@@ -232,9 +232,9 @@ def plan(
         raise InputError("cv chooses by cross-validation, but there is validation data; expected one of the two")
     if (crossed or validated) and given.get("lam") is None:
         shared["C"] = "auto"
-    if "measure" in known:
-        given["measure"] = parse_goal(given.get("measure", known["measure"]))
-    ranker = method.make(**{name: value for name, value in shared.items() if name in known} | given)
+    if "measure" in defaults:
+        given["measure"] = parse_goal(given.get("measure", defaults["measure"]))
+    ranker = method.make(**{name: value for name, value in shared.items() if name in defaults} | given)
     ranker.check_parameters()
     ranker.eval_measure = ranker.measure_to_choose_by()
     return Plan(method, ranker, ranker.eval_measure, bins)
@@ -264,11 +264,13 @@ def train(
     decided = plan(
         method, settings, measure=measure, validated=valid is not None, random_state=random_state, n_jobs=n_jobs
     )
-    found: tuple[Notice, ...] = ()
+    notices: tuple[Notice, ...] = ()
     if valid is not None:
-        valid, found = held_out(data, valid)
+        valid, notices = held_out(data, valid)
     trained = decided.train(data, valid, start=start, callback=callback)
-    return dataclasses.replace(trained, facts=dataclasses.replace(trained.facts, notices=found + trained.facts.notices))
+    return dataclasses.replace(
+        trained, facts=dataclasses.replace(trained.facts, notices=notices + trained.facts.notices)
+    )
 
 
 def held_out(data: RankingData, valid: RankingData) -> tuple[RankingData, tuple[Notice, ...]]:
@@ -278,12 +280,12 @@ def held_out(data: RankingData, valid: RankingData) -> tuple[RankingData, tuple[
     """
     with about(VALIDATION):
         matched = valid.matched_to(data.n_features, data.feature_names)
-    found = shared_notices(data, matched)
+    notices = shared_notices(data, matched)
     if valid.n_features < data.n_features:
         what = f"the validation data has {valid.n_features:,} of the training data's {data.n_features:,} features"
         values = {"validation": valid.n_features, "features": data.n_features}
-        found += (Notice(Kind.OTHER_FEATURES, f"{what}; the others count as 0, as text leaves zeros out", values),)
-    return matched, found
+        notices += (Notice(Kind.OTHER_FEATURES, f"{what}; the others count as 0, as text leaves zeros out", values),)
+    return matched, notices
 
 
 def _fit_bins(

@@ -1,8 +1,9 @@
-"""Rehearsals: parts of a training, each on a few documents, so that their code is compiled before it is needed.
+"""Warmups: the parts of a method's training that share no code, each run on a few documents so that numba compiles it.
 
-numba compiles one function at a time, whatever the number of threads, and keeps what it compiled on disk. Parts that do
-not depend on each other can therefore be compiled by several processes at once. A warmup uses the same components as
-the training that it is for, so it compiles the same code; what a warmup misses, the training compiles.
+numba compiles one function at a time in a process, whatever the number of threads, and keeps what it compiled on disk,
+so several processes can compile parts at once. A warmup uses the components of the real training: nobody keeps a list
+of signatures, and what a warmup misses, the training compiles. Whether anything is left to do is read from the index
+on disk of one large kernel (10 ms).
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ _ALONE = ("svm-map", "svm-auc", "svm-ndcg-nc")  # trained from weights of 0
 
 @dataclass(frozen=True)
 class Warmup:
-    """One part of a training.
+    """One part of training, to be compiled by itself.
 
-    `name`: the same name compiles the same code, in all methods that share it. `run`: does it, with data of the form
-    that is trained on. `kernel`: the largest function that it compiles, with its module: if that is on disk, so is the
+    `name`: the same name compiles the same code, in all methods that share it. `run`: trains on data that is stored as
+    the real data is. `kernel`: the largest function that it compiles, with its module: if that is on disk, so is the
     rest. `needs_form`: whether the code depends on how features are stored.
     """
 
@@ -76,7 +77,7 @@ def few_documents(form: str) -> RankingData:
 
 
 def _of_method(method: Method) -> Iterator[Warmup]:
-    yield Warmup("statistics", _statistics, "rankwright.data.statistics_kernel:carry", True)
+    yield Warmup("statistics", _statistics, "rankwright.data.kernels:carry", True)
     if method.kind == "AutoRanker":
         for name in ("svm-map", "lambdamart", "lambdarank", "svm-ndcg-nc", "rank-svm"):
             yield from _of_method(parse_method(name))
@@ -91,7 +92,7 @@ def _of_method(method: Method) -> Iterator[Warmup]:
     if method.kind in ("LambdaRank", "LambdaMART", "LambdaBoost"):
         yield Warmup("lambdas", _lambdas, "rankwright.boosting.lambdas:_queries")
     if method.kind in ("LambdaMART", "McRank"):
-        yield Warmup("trees", _trees, "rankwright.boosting.splits:look")
+        yield Warmup("trees", _trees, "rankwright.boosting.histograms:look")
         yield Warmup("bins", _bins, "rankwright.boosting.predict:_masked_scores", True)
 
 
@@ -119,9 +120,7 @@ def _statistics(data: RankingData) -> None:
 
 
 def _planes(_: RankingData) -> None:
-    """The small problems over cutting planes."""
-    from rankwright.maxmargin.bundle import solve
-    from rankwright.maxmargin.planes import PlaneBook
+    from rankwright.maxmargin.bundle import PlaneBook, solve
 
     objective = _Hinge()
     solve(objective, PlaneBook(objective.n_blocks, 16, objective.n_features), tol=1e-3, max_passes=2)
@@ -189,9 +188,8 @@ def _net(data: RankingData) -> None:
 
 def _trees(data: RankingData) -> None:
     from rankwright.boosting.binning import BinnedFeatures
-    from rankwright.boosting.grow import Grower
+    from rankwright.boosting.grow import Grower, LocalHistograms
     from rankwright.boosting.learner import LocalLearner
-    from rankwright.boosting.local import LocalHistograms
 
     n = data.n_docs
     words = (np.arange(n, dtype=np.uint64) % np.uint64(2)).reshape(1, -1)
@@ -204,11 +202,10 @@ def _trees(data: RankingData) -> None:
 
 
 def _bins(data: RankingData) -> None:
-    """Binning features, and scoring rows by trees."""
     from rankwright.boosting.binning import bin_features
     from rankwright.boosting.forest import Forest, Tree
     from rankwright.boosting.predict import add_scores
-    from rankwright.boosting.rows import dense_features
+    from rankwright.boosting.tree_ranker import dense_features
 
     X = dense_features(data).X
     bin_features(X, 2, order=np.arange(data.n_docs))

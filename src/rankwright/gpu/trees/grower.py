@@ -1,6 +1,6 @@
 """Grows trees on the device on one data set: all launches of a tree, none of which waits for an answer.
 
-The same as :class:`rankwright.models.trees.grow.Grower`: from the same gradients and second derivatives it grows the
+The same as :class:`rankwright.boosting.grow.Grower`: from the same gradients and second derivatives it grows the
 same tree.
 """
 
@@ -14,16 +14,14 @@ from numba import cuda
 
 from rankwright._types import Array
 from rankwright.boosting.forest import Tree
-from rankwright.boosting.splits import special_kinds
-from rankwright.data.draws import n_drawn, salts_of, tree_features
+from rankwright.boosting.histograms import special_kinds
+from rankwright.data.hashes import n_drawn, salts_of, tree_features
 from rankwright.errors import InputError
-from rankwright.gpu import device as device
+from rankwright.gpu import device
 from rankwright.gpu.device import Recorded
-from rankwright.gpu.trees import bins as state
-from rankwright.gpu.trees import histograms
-from rankwright.gpu.trees import histograms as rows
+from rankwright.gpu.trees import histograms, state
 from rankwright.gpu.trees import splits as search
-from rankwright.gpu.trees.bins import DeviceBins, bins_like
+from rankwright.gpu.trees.state import DeviceBins, bins_like
 
 Nodes = tuple[Any, Any]  # on the device: the nodes of a tree, and their sets of bins
 _THREADS = 8 if device.is_simulated() else state.THREADS
@@ -61,7 +59,7 @@ class DeviceGrower:
         self._max_leaves = min(max_leaves, max(n, 1))
         self._check_room(max_leaves)
         slots = self._max_leaves if node_share >= 1.0 else 2 * self._max_leaves
-        self._words = bins.codes.view(np.uint32)
+        self._packed_bins = bins.codes.view(np.uint32)
         self._rows = cuda.device_array((2, n), np.uint32)
         self._pairs = cuda.device_array((n, 2), np.int32)
         self._sums = cuda.device_array(slots * n_tiles * state.SIZE, np.int32)
@@ -70,7 +68,10 @@ class DeviceGrower:
         self._tables = device.zeros((self._max_leaves, state.WORDS), np.uint32)
         self._now = device.zeros(state.NOW, np.int64)
         self._found = (device.zeros((2, d, search.FOUND), np.float64), device.zeros((2, d, state.WORDS), np.uint32))
-        self._facts, self._totals = device.zeros(rows.FACTS, np.float64), device.zeros((1, rows.TOTALS), np.int64)
+        self._facts, self._totals = (
+            device.zeros(histograms.FACTS, np.float64),
+            device.zeros((1, histograms.TOTALS), np.int64),
+        )
         self._leaf_sums = device.zeros((self._max_leaves, 2), np.int64)
         self._n_bins = device.upload(np.array([len(ends) + 1 for ends in bins.ends], np.int32))
         self._allowed, self._places = device.upload(bins.varies), device.upload(np.cumsum(bins.varies) - 1)
@@ -88,13 +89,13 @@ class DeviceGrower:
     def _check_room(self, max_leaves: int) -> None:
         n, n_tiles = self.bins.n_rows, self.bins.codes.shape[0]
         if self._max_leaves > _MOST_LEAVES:
-            what = f"device is 'cuda', but max_leaves is {max_leaves:,}"
-            raise InputError(f"{what}; expected at most {_MOST_LEAVES:,} there")
+            problem = f"device is 'cuda', but max_leaves is {max_leaves:,}"
+            raise InputError(f"{problem}; expected at most {_MOST_LEAVES:,} there")
         size = 4 * (self._max_leaves if self._share >= 1.0 else 2 * self._max_leaves) * n_tiles * state.SIZE
         if size + 20 * n > device.free_bytes():
-            what = f"the histograms of {self._max_leaves:,} leaves × {len(self.bins.ends)} features"
-            what = f"device is 'cuda', but {what} take {size / 1e9:.1f} GB"
-            raise InputError(f"{what}; expected fewer max_leaves, or device='cpu'")
+            histogram = f"the histograms of {self._max_leaves:,} leaves × {len(self.bins.ends)} features"
+            problem = f"device is 'cuda', but {histogram} take {size / 1e9:.1f} GB"
+            raise InputError(f"{problem}; expected fewer max_leaves, or device='cpu'")
 
     def _specials(self, d: int) -> tuple[Any, ...] | None:
         """What features need that are categories or have directions, and the squares of gradients; None if none do."""
@@ -135,23 +136,23 @@ class DeviceGrower:
         self._grow(nodes, stream)
         leaves = ((_blocks(n // self._max_leaves + 1), self._max_leaves), _THREADS, stream)
         of_leaves, units = (self._rows, self._leaves, self._now), (self._facts, self._totals, self._leaf_sums)
-        rows.sum_leaves[leaves](*of_leaves, gradients, weights, *units)
+        histograms.sum_leaves[leaves](*of_leaves, gradients, weights, *units)
         if self.directions:
             assert self._special is not None
-            known = (nodes[0], self._special[1], self._n_bins, self._node_sums, self._bounds)
-            rows.bound_leaves[device.blocks(1), _THREADS, stream](self._leaves, self._now, n, *units, *known)
-        rows.add_leaves[leaves](*of_leaves, *units, shrinkage, self._bounds, nodes[0], scores)
+            inputs = (nodes[0], self._special[1], self._n_bins, self._node_sums, self._bounds)
+            histograms.bound_leaves[device.blocks(1), _THREADS, stream](self._leaves, self._now, n, *units, *inputs)
+        histograms.add_leaves[leaves](*of_leaves, *units, shrinkage, self._bounds, nodes[0], scores)
         if self._tree_rows < 1.0:
-            rows.add_tree[_blocks(n), _THREADS, stream](self.bins.codes, *nodes, self._drawn, scores)
+            histograms.add_tree[_blocks(n), _THREADS, stream](self.bins.codes, *nodes, self._drawn, scores)
 
     def _pack(self, gradients: Any, weights: Any, newton: bool, stream: Any) -> None:
         grid = (_blocks(gradients.size), _THREADS, stream)
-        rows.start_sums[device.blocks(1), _THREADS, stream](self._facts, self._totals, self._leaf_sums)
-        rows.largest[grid](gradients, weights, self._facts)
-        rows.total[grid](gradients, weights, self._facts, self._totals)
-        rows.pack_rows[grid](gradients, weights, newton, self._facts, self._totals, self._pairs)
+        histograms.start_sums[device.blocks(1), _THREADS, stream](self._facts, self._totals, self._leaf_sums)
+        histograms.largest[grid](gradients, weights, self._facts)
+        histograms.total[grid](gradients, weights, self._facts, self._totals)
+        histograms.pack_rows[grid](gradients, weights, newton, self._facts, self._totals, self._pairs)
         if self.bins.categorical:
-            rows.smooth_categories[grid](self._pairs, self._smooth_rows, self._hessians, self._smooth)
+            histograms.smooth_categories[grid](self._pairs, self._smooth_rows, self._hessians, self._smooth)
 
     def _grow(self, nodes: Nodes, stream: Any) -> None:
         """Grow the tree: three launches a split, four where there are categories."""
@@ -164,8 +165,8 @@ class DeviceGrower:
                 histograms.divide[_blocks(n // histograms.STRIP + 1), _THREADS, stream](*given)
             if split < self._max_leaves - 1 or split == 0:
                 self._look(nodes, stream)
-        whole = (self._leaves, self._reals, self._tables, self._now)
-        search.finish[device.blocks(1), _THREADS, stream](whole, sampled, nodes)
+        tree = (self._leaves, self._reals, self._tables, self._now)
+        search.finish[device.blocks(1), _THREADS, stream](tree, sampled, nodes)
 
     def _look(self, nodes: Nodes, stream: Any) -> None:
         """Add up the rows of the children of the last split, and find their best splits."""
@@ -173,26 +174,27 @@ class DeviceGrower:
         parts = max(1, _BLOCKS * cores // n_tiles, -(-device.blocks(1) // n_tiles))
         given = (self._rows, self._pairs, self._leaves, self._now)
         if self._share >= 1.0:
-            histograms.add_rows[(n_tiles, parts), _ADDING, stream](self._words, *given, self._sums)
+            histograms.add_rows[(n_tiles, parts), _ADDING, stream](self._packed_bins, *given, self._sums)
         else:
-            own = (self._words, *given, self._sums, self._share)
-            histograms.add_samples[(n_tiles, parts, 2), _ADDING, stream](*own)
+            histograms.add_samples[(n_tiles, parts, 2), _ADDING, stream](
+                self._packed_bins, *given, self._sums, self._share
+            )
         if self.bins.categorical:
             adding = (_blocks(self.bins.n_rows), 2)
             histograms.add_squares[adding, _THREADS, stream](*given, self._share, self._squares)
         features = (self._n_bins, self._allowed, self._places)
-        whole = (self._leaves, self._reals, self._tables, self._now)
-        known = (self._sums, features, self._limits, whole, nodes, self._found)
+        tree = (self._leaves, self._reals, self._tables, self._now)
+        inputs = (self._sums, features, self._limits, tree, nodes, self._found)
         searching = (d, 2, -(-device.blocks(1) // (2 * d)))
         if self._special is None:
-            search.search[searching, _SEARCHING, stream](*known)
+            search.search[searching, _SEARCHING, stream](*inputs)
         else:
-            search.search_special[searching, _SEARCHING, stream](*known, self._special)
+            search.search_special[searching, _SEARCHING, stream](*inputs, self._special)
 
 
 def add_tree(bins: DeviceBins, nodes: Nodes, scores: Any) -> None:
     """Add a tree to the scores of other rows; all are on the device."""
-    rows.add_tree[_blocks(bins.n_rows), _THREADS](bins.codes, *nodes, device.upload(np.zeros(0, bool)), scores)
+    histograms.add_tree[_blocks(bins.n_rows), _THREADS](bins.codes, *nodes, device.upload(np.zeros(0, bool)), scores)
 
 
 def _blocks(n: int) -> int:
@@ -202,7 +204,7 @@ def _blocks(n: int) -> int:
 
 # One tree a round, grown on the device; only the tree comes back.
 #
-# The same as rankwright.solvers.tree_learner.TreeLearner on a rankwright.models.trees.grow.Grower.
+# The same as rankwright.boosting.learner.LocalLearner on a rankwright.boosting.grow.Grower.
 
 
 def binned(bins: DeviceBins, X: Iterable[Array] | None) -> list[DeviceBins]:
@@ -233,7 +235,6 @@ class DeviceTrees:
         self._launches = Recorded(grower.launch)
 
     def fit(self, gradients: Any, weights: Any, scores: Any) -> None:
-        """Grow a tree and add its scores to ``scores``."""
         number = len(self.trees)
         self._grower.draw(np.random.default_rng([self._seed, number]), salts_of(self._seed, number)[1])
         self._launches(gradients, weights, scores, self._newton, self._shrinkage, self._nodes)
@@ -241,14 +242,14 @@ class DeviceTrees:
 
     def _download(self) -> Tree:
         nodes = self._nodes[0].copy_to_host()
-        n_nodes, unit = rows.known_of(nodes)
+        n_nodes, unit = histograms.known_of(nodes)
         nodes, ends = nodes[:n_nodes], self._grower.bins.ends
         feature = nodes[:, state.FEATURE].astype(np.int32)
         inner, by_set, threshold = feature >= 0, nodes[:, state.IS_SET] == 1.0, np.zeros(n_nodes)
         by_set &= inner
         for node in np.flatnonzero(inner & ~by_set):
-            own, last = ends[feature[node]], int(nodes[node, state.LAST])
-            threshold[node] = own[last] if last < len(own) else np.inf
+            feature_ends, last = ends[feature[node]], int(nodes[node, state.LAST])
+            threshold[node] = feature_ends[last] if last < len(feature_ends) else np.inf
         return Tree(
             feature,
             threshold,
@@ -273,10 +274,10 @@ class DeviceTrees:
         """Add the last tree to the scores of the validation data."""
         first = 0
         for bins in self._valid:
-            own = scores[first : first + bins.n_rows]
-            on_device = device.upload(own)
+            class_scores = scores[first : first + bins.n_rows]
+            on_device = device.upload(class_scores)
             add_tree(bins, self._nodes, on_device)
-            own[:] = on_device.copy_to_host()
+            class_scores[:] = on_device.copy_to_host()
             first += bins.n_rows
 
     def close(self) -> None:

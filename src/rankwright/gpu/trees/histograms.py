@@ -16,9 +16,9 @@ from numba import cuda, float64, int32, int64
 
 from rankwright.boosting.histograms import LEAST_UNIT, MOST
 from rankwright.boosting.learner import LEAST_HESSIAN, leaf_value
-from rankwright.data.draws import child_salt, is_drawn
+from rankwright.data.hashes import child_salt, is_drawn
 from rankwright.gpu.blockwise import add_up, scan
-from rankwright.gpu.trees.bins import (
+from rankwright.gpu.trees.state import (
     BY_SET,
     CODE,
     COUNTS,
@@ -106,21 +106,21 @@ def salt_of(leaves: Any, now: Any, child: int) -> Any:
 
 
 @cuda.jit(cache=True)
-def add_rows(words: Any, rows: Any, pairs: Any, leaves: Any, now: Any, sums: Any) -> None:
+def add_rows(packed_bins: Any, rows: Any, pairs: Any, leaves: Any, now: Any, sums: Any) -> None:
     """Histograms of the smaller child: a block for each tile of features (x) and part of the rows (y)."""
-    _add_rows(words, rows, pairs, leaves, now, sums, None)
+    _add_rows(packed_bins, rows, pairs, leaves, now, sums, None)
 
 
 @cuda.jit(cache=True)
-def add_samples(words: Any, rows: Any, pairs: Any, leaves: Any, now: Any, sums: Any, share: float) -> None:
+def add_samples(packed_bins: Any, rows: Any, pairs: Any, leaves: Any, now: Any, sums: Any, share: float) -> None:
     """Histograms of samples of both children (z)."""
-    _add_rows(words, rows, pairs, leaves, now, sums, share)
+    _add_rows(packed_bins, rows, pairs, leaves, now, sums, share)
 
 
 @cuda.jit(device=True, cache=True)
-def _add_rows(words: Any, rows: Any, pairs: Any, leaves: Any, now: Any, sums: Any, share: Any) -> None:
+def _add_rows(packed_bins: Any, rows: Any, pairs: Any, leaves: Any, now: Any, sums: Any, share: Any) -> None:
     """The rows of a child, or the ``share`` of them that it draws: None is all, and leaves out the code for that."""
-    own = cuda.shared.array(SIZE, int32)
+    shared = cuda.shared.array(SIZE, int32)
     if now[SPLIT] < 0:
         return
     child = cuda.blockIdx.z
@@ -131,7 +131,7 @@ def _add_rows(words: Any, rows: Any, pairs: Any, leaves: Any, now: Any, sums: An
         return
     salt = np.uint64(0) if share is None else salt_of(leaves, now, child)
     for i in range(t, SIZE, cuda.blockDim.x):
-        own[i] = 0
+        shared[i] = 0
     cuda.syncthreads()
     first, last = start + (stop - start) * part // parts, start + (stop - start) * (part + 1) // parts
     half, turn, word_at, step = (t >> 4) & 1, (t >> 2) & 3, t & 3, 4 * (cuda.blockDim.x >> 5)
@@ -139,7 +139,7 @@ def _add_rows(words: Any, rows: Any, pairs: Any, leaves: Any, now: Any, sums: An
     row, other = rows[side, min(k, end)], rows[side, min(k + step, end)]
     while k < last:  # two rows at a time, and the next two are looked up: the device reads while it adds
         more = 1 if k + step < last else 0
-        word, other_word = words[tile, row, word_at], words[tile, other, word_at]
+        word, other_word = packed_bins[tile, row, word_at], packed_bins[tile, other, word_at]
         value, other_value = pairs[row, half], pairs[other, half]
         count = 1
         if share is not None:
@@ -148,14 +148,14 @@ def _add_rows(words: Any, rows: Any, pairs: Any, leaves: Any, now: Any, sums: An
             value *= count
         k += 2 * step
         row, other = rows[side, min(k, end)], rows[side, min(k + step, end)]
-        _add_word(own, word, value, count, half, turn, word_at)
-        _add_word(own, other_word, other_value * more, more, half, turn, word_at)
+        _add_word(shared, word, value, count, half, turn, word_at)
+        _add_word(shared, other_word, other_value * more, more, half, turn, word_at)
     cuda.syncthreads()
     base, shift = (slot * cuda.gridDim.x + tile) * SIZE, part * SIZE // parts
     for i in range(t, SIZE, cuda.blockDim.x):
         at = (i + shift) % SIZE  # blocks begin apart from each other, so that they need not wait
-        if own[at] != 0:
-            cuda.atomic.add(sums, base + at, own[at])
+        if shared[at] != 0:
+            cuda.atomic.add(sums, base + at, shared[at])
 
 
 @cuda.jit(device=True, cache=True)
@@ -191,7 +191,7 @@ def add_squares(rows: Any, pairs: Any, leaves: Any, now: Any, share: float, squa
 
 # What a tree on the device needs of every row: gradients as whole numbers, the values of leaves, scores by bins.
 #
-# Units are those of rankwright.models.trees.histogram: the same gradients give the same whole numbers. Leaves are
+# Units are those of rankwright.boosting.histograms: the same gradients give the same whole numbers. Leaves are
 # set by sums in much smaller units, of 2⁻⁶¹ of all |gradients|, which any order of rows gives the same bits of, too.
 
 
@@ -382,10 +382,10 @@ def _bound_children(left: int, way: int, sums: Any, own: Any, bounds: Any) -> No
     for child in range(left, left + 2):
         bounds[child, 0], bounds[child, 1] = low, high
     if way != 0:
-        one = min(max(_quotient(sums[left]), low), high)
+        lower_value = min(max(_quotient(sums[left]), low), high)
         two = min(max(_quotient(sums[left + 1]), low), high)
         lower, upper = (left, left + 1) if way > 0 else (left + 1, left)
-        bounds[lower, 1] = bounds[upper, 0] = one + (two - one) / 2
+        bounds[lower, 1] = bounds[upper, 0] = lower_value + (two - lower_value) / 2
 
 
 @cuda.jit(device=True, cache=True)

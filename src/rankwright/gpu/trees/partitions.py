@@ -1,7 +1,7 @@
-"""One part of a data set while a tree is grown over parts, on the device: the sums of
-`models.trees.partitioned_rows.Part`.
+"""The rows of one partition on the device while a tree is grown over partitions, with the sums of `NodeRows`.
 
-They are whole numbers of 64 bits, so they are the CPU's, bit for bit, however much of the part fits the device.
+Sums are integers of 64 bits, so they are the CPU's, bit for bit, however much of the partition fits the device. Bins
+without room on the device are a partition, too, even if all data is on this machine.
 """
 
 from __future__ import annotations
@@ -15,40 +15,39 @@ from numba import cuda, int64, uint64
 
 from rankwright._types import Array
 from rankwright.boosting.binning import GROUP
-from rankwright.boosting.partitions import COUNT_BITS, SQUARED, Cuts, Layout, Units, add_values, pack_pairs
-from rankwright.data.draws import is_drawn
+from rankwright.boosting.partitions import COUNT_BITS, SQUARED, BinLayout, Cuts, Units, add_values, pack_pairs
+from rankwright.data.hashes import is_drawn
 from rankwright.data.threads import Team, scratch
-from rankwright.gpu import device as device
+from rankwright.gpu import device
 from rankwright.gpu.blockwise import add_up
-from rankwright.gpu.trees import bins as state
-from rankwright.gpu.trees import histograms
-from rankwright.gpu.trees.bins import THREADS, TILE, bins_like
+from rankwright.gpu.trees import histograms, state
+from rankwright.gpu.trees.state import THREADS, TILE, bins_like
 
-# Rows of a part on the device, or on their way there: bins, pairs, keys, and which rows are in which node.
+# Blocks of rows on the device, or on their way there: bins, pairs, keys, and which rows are in which node.
 #
-# Pieces that have room stay on the device. The others stay in memory, or in a file, and travel to a place that they
+# Blocks that have room stay on the device. The others stay in memory, or in a file, and travel to a buffer that they
 # share when they are looked at; their lists of rows travel back.
 
 
 OF_ROW = 16 + 8 + 8
 """Bytes of a row beside its bins: a pair, a place in each of two lists, a key."""
-_PIECE = 1 << 8 if device.is_simulated() else 1 << 28  # bytes of bins, about
+_BLOCK_BYTES = 1 << 8 if device.is_simulated() else 1 << 28  # bytes of bins, about
 _LEAST = 16 if device.is_simulated() else 1 << 14  # rows
-_PIECE_THREADS = 8 if device.is_simulated() else state.THREADS
+_BLOCK_THREADS = 8 if device.is_simulated() else state.THREADS
 
 
-class Visited:
-    """A piece while it is on the device: bins of all features, the two lists of rows, pairs and keys."""
+class LoadedBlock:
+    """A block while it is on the device: bins of all features, the two lists of rows, pairs and keys."""
 
-    def __init__(self, piece: Piece, codes: Any, rows: Any, pairs: Any, keys: Any) -> None:
-        self.piece, self.codes, self.rows, self.pairs, self.keys = piece, codes, rows, pairs, keys
+    def __init__(self, block: RowBlock, codes: Any, rows: Any, pairs: Any, keys: Any) -> None:
+        self.block, self.codes, self.rows, self.pairs, self.keys = block, codes, rows, pairs, keys
 
 
-class Piece:
-    """Some rows of a part.
+class RowBlock:
+    """Some rows of a partition.
 
     `codes` (shape (tiles, rows, 16)): their bins, on the device or here. `keys`: what they are drawn by; empty where
-    none are. `first`: the number of the first one in the part.
+    none are. `first`: the number of the first one in the partition.
     """
 
     def __init__(self, codes: Any, keys: Array, first: int) -> None:
@@ -59,70 +58,68 @@ class Piece:
         self.ranges: dict[int, tuple[int, int, int]] = {}
 
     def begin_with(self, pairs: Array) -> None:
-        """Take the pairs of all rows."""
         self._pairs = device.upload(pairs, self._pairs) if self.stays else pairs
 
     def place(self, rows: Array, root: int) -> None:
-        """Put rows, by their numbers in this piece, into a root."""
+        """Put rows, by their numbers in this block, into a root."""
         lists = np.zeros((2, self.n_rows), np.uint32)
         lists[0, : len(rows)] = rows
         self._rows = device.upload(lists, self._rows) if self.stays else lists
         self.ranges = {root: (0, len(rows), 0)}
 
-    def visit(self, place: Place | None) -> Visited:
+    def visit(self, buffer: BlockBuffer | None) -> LoadedBlock:
         """Bring it to the device, if it is not there."""
         if self.stays:
-            return Visited(self, self._codes, self._rows, self._pairs, self._keys)
-        assert place is not None
+            return LoadedBlock(self, self._codes, self._rows, self._pairs, self._keys)
+        assert buffer is not None
         pairs = np.zeros((self.n_rows, 2), np.int64) if self._pairs is None else self._pairs  # of rows that are scored
-        return Visited(self, *place.bring(self._codes, self._rows, pairs, self._keys))
+        return LoadedBlock(self, *buffer.upload(self._codes, self._rows, pairs, self._keys))
 
-    def divide(self, there: Visited, cut: tuple[int, int, int, Array], room: Cutting) -> None:
+    def divide(self, there: LoadedBlock, cut: tuple[int, int, int, Array], divider: Divider) -> None:
         """Divide a node, unless that was done: its number, its left child's, the feature, the bins that go left."""
         node, left, feature, words = cut
         if left in self.ranges:
             return
         start, stop, side = self.ranges[node]
-        middle = start + (room.divide(there, (start, stop, side), feature, words) if stop > start else 0)
+        middle = start + (divider.divide(there, (start, stop, side), feature, words) if stop > start else 0)
         self.ranges[left], self.ranges[left + 1] = (start, middle, 1 - side), (middle, stop, 1 - side)
 
-    def left(self, there: Visited) -> None:
-        """Keep the lists of rows, before others take its place."""
+    def unload(self, there: LoadedBlock) -> None:
+        """Keep the lists of rows, before another block takes its buffer."""
         if not self.stays:
             self._rows = there.rows.copy_to_host()
 
     def of(self, node: int) -> Array:
-        """The rows of a node, by their numbers in the part."""
+        """The rows of a node, by their numbers in the partition."""
         start, stop, side = self.ranges[node]
         rows = self._rows[side, start:stop]
         return np.asarray(rows.copy_to_host() if self.stays and stop > start else rows).astype(np.int64) + self.first
 
 
-class Place:
-    """Where pieces that do not stay on the device are while they are looked at."""
+class BlockBuffer:
+    """Where blocks that do not stay on the device are while they are looked at."""
 
     def __init__(self, n_tiles: int, most: int, keyed: bool) -> None:
         self._codes = cuda.device_array(n_tiles * most * state.TILE, np.uint8)
         self._rows, self._pairs = cuda.device_array(2 * most, np.uint32), cuda.device_array(2 * most, np.int64)
         self._keys = cuda.device_array(most if keyed else 0, np.uint64)
 
-    def bring(self, *arrays: Array) -> list[Any]:
-        """Upload the arrays of a piece."""
-        places = (self._codes, self._rows, self._pairs, self._keys)
-        found = []
-        for array, place in zip(arrays, places, strict=True):
-            found.append(device.upload(array, place[: array.size].reshape(array.shape)))
-        return found
+    def upload(self, *arrays: Array) -> list[Any]:
+        buffers = (self._codes, self._rows, self._pairs, self._keys)
+        return [
+            device.upload(array, buffer[: array.size].reshape(array.shape))
+            for array, buffer in zip(arrays, buffers, strict=True)
+        ]
 
 
-class Cutting:
+class Divider:
     """What dividing a node needs on the device."""
 
     def __init__(self) -> None:
         self._leaf = device.zeros((1, state.OF_LEAF), np.int64)
         self._now, self._words = device.zeros(state.NOW, np.int64), device.zeros((1, state.WORDS), np.uint32)
 
-    def divide(self, there: Visited, rows: tuple[int, int, int], feature: int, words: Array) -> int:
+    def divide(self, there: LoadedBlock, rows: tuple[int, int, int], feature: int, words: Array) -> int:
         """Move rows to the other list; how many go left."""
         leaf = np.zeros((1, state.OF_LEAF), np.int64)
         leaf[0, [state.START, state.STOP, state.SIDE]] = rows
@@ -132,32 +129,33 @@ class Cutting:
         device.upload(words[np.newaxis], self._words)
         each = (rows[1] - rows[0]) // histograms.STRIP + 1
         grid = (
-            2 if device.is_simulated() else device.blocks(min(-(-each // _PIECE_THREADS), 8 * device.multiprocessors()))
+            2 if device.is_simulated() else device.blocks(min(-(-each // _BLOCK_THREADS), 8 * device.multiprocessors()))
         )
-        histograms.divide[grid, _PIECE_THREADS](there.codes, there.rows, self._leaf, self._now, self._words)
+        histograms.divide[grid, _BLOCK_THREADS](there.codes, there.rows, self._leaf, self._now, self._words)
         return int(self._now.copy_to_host()[state.LEFT])
 
 
-def cut_into_pieces(
+def cut_into_blocks(
     X: Array, order: Array, ends: tuple[Array, ...], keys: Array, folder: Path | None, room: int
-) -> tuple[list[Piece], Place | None]:
-    """Rows in this order as pieces, of which so many bytes may stay on the device, and a place for those that do
-    not."""
+) -> tuple[list[RowBlock], BlockBuffer | None]:
+    """Rows in this order as blocks, and a buffer for those that do not stay; ``room`` is in bytes of the device."""
     n_tiles, n = -(-len(ends) // state.TILE), len(order)
     of_row = n_tiles * state.TILE + OF_ROW
-    most = n if n * of_row <= room else max(_LEAST, min(_PIECE // (n_tiles * state.TILE), room // (4 * of_row)))
-    left, pieces = room if most == n else room - most * of_row, []  # the place takes room, too
-    for first in range(0, n, max(most, 1)):
-        some = slice(first, min(first + most, n))
+    max_rows = (
+        n if n * of_row <= room else max(_LEAST, min(_BLOCK_BYTES // (n_tiles * state.TILE), room // (4 * of_row)))
+    )
+    left, blocks = room if max_rows == n else room - max_rows * of_row, []  # the buffer takes room, too
+    for first in range(0, n, max(max_rows, 1)):
+        some = slice(first, min(first + max_rows, n))
         codes = bins_like(ends, np.ascontiguousarray(X[order[some]])).codes
         left -= codes.shape[1] * of_row
         if left < 0:
             here = scratch(codes.shape, np.uint8, folder)
             codes.copy_to_host(here)
             codes = here
-        pieces.append(Piece(codes, keys[some] if len(keys) else keys, first))
-    place = None if all(piece.stays for piece in pieces) else Place(n_tiles, most, len(keys) > 0)
-    return pieces, place
+        blocks.append(RowBlock(codes, keys[some] if len(keys) else keys, first))
+    buffer = None if all(block.stays for block in blocks) else BlockBuffer(n_tiles, max_rows, len(keys) > 0)
+    return blocks, buffer
 
 
 _SHARE = 0.7  # of the free memory of the device, that bins may take
@@ -167,10 +165,10 @@ _BINS = 4 * 256  # of the features of a word
 _HALF = 1 << (SQUARED - 1)
 
 
-class DevicePart:
-    """Rows, by node; as a `Part` of the CPU.
+class DeviceNodeRows:
+    """Rows, by node; as a `NodeRows` of the CPU.
 
-    `X`, `order`: features, and the rows of the part in their order. `ends`: the upper ends of the bins of every
+    `X`, `order`: features, and the rows of the partition in their order. `ends`: the upper ends of the bins of every
     feature. `layout`: where the bins are. `keys`: what rows are drawn by; empty where none are. `team`: threads.
     `folder`: where to keep on disk what does not fit the device.
     """
@@ -180,71 +178,68 @@ class DevicePart:
         X: Array,
         order: Array,
         ends: tuple[Array, ...],
-        layout: Layout,
+        layout: BinLayout,
         keys: Array,
         team: Team,
         folder: Path | None = None,
     ) -> None:
         self._layout, self._n_features, self._team = layout, len(ends), team
-        self._pieces, self._place = cut_into_pieces(X, order, ends, keys, folder, int(_SHARE * device.free_bytes()))
-        self._cutting, self._cuts = Cutting(), list[tuple[int, int, int, Array]]()
+        self._blocks, self._buffer = cut_into_blocks(X, order, ends, keys, folder, int(_SHARE * device.free_bytes()))
+        self._divider, self._cuts = Divider(), list[tuple[int, int, int, Array]]()
         self.rows = np.empty(0, np.uint32)
 
     @property
     def travels(self) -> bool:
         """Whether some of the rows travel to the device every time that sums are asked for."""
-        return self._place is not None
+        return self._buffer is not None
 
     def begin(self, rows: Array, gradients: Array, hessians: Array, units: Units) -> None:
-        """Put all rows of a tree into its root."""
         pairs = pack_pairs(gradients, hessians, units, self._team)
-        for piece in self._pieces:
-            piece.begin_with(pairs[piece.first : piece.first + piece.n_rows])
+        for block in self._blocks:
+            block.begin_with(pairs[block.first : block.first + block.n_rows])
         self.place(rows)
 
     def place(self, rows: Array, root: int = 0) -> None:
-        """Put rows into a root."""
         self.rows, self._cuts = rows, []
-        for piece in self._pieces:
-            own = rows[np.searchsorted(rows, piece.first) : np.searchsorted(rows, piece.first + piece.n_rows)]
-            piece.place((own - piece.first).astype(np.uint32), root)
+        for block in self._blocks:
+            rows_of_block = rows[np.searchsorted(rows, block.first) : np.searchsorted(rows, block.first + block.n_rows)]
+            block.place((rows_of_block - block.first).astype(np.uint32), root)
 
     def divide(self, cuts: Cuts) -> None:
         """Divide the nodes that are not divided yet, when they are next looked at."""
-        known = {cut[1] for cut in self._cuts}
+        divided = {cut[1] for cut in self._cuts}
         tables = np.packbits(np.unpackbits(cuts.tables, axis=1), axis=1, bitorder="little").view("<u4")
         for node, left, feature, words in zip(
             cuts.nodes.tolist(), cuts.lefts.tolist(), cuts.features.tolist(), tables, strict=True
         ):
-            if left not in known:
+            if left not in divided:
                 self._cuts.append((node, left, feature, words.astype(np.uint32)))
 
-    def _visited(self) -> Iterator[Visited]:
-        """Every piece on the device, its nodes divided."""
-        for piece in self._pieces:
-            there = piece.visit(self._place)
+    def _visited(self) -> Iterator[LoadedBlock]:
+        """Every block on the device, its nodes divided."""
+        for block in self._blocks:
+            there = block.visit(self._buffer)
             for cut in self._cuts:
-                piece.divide(there, cut, self._cutting)
+                block.divide(there, cut, self._divider)
             yield there
-            piece.left(there)
+            block.unload(there)
 
     def add(self, leaves: Array, values: Array, scores: Array) -> None:
-        """Add a value to the scores of the rows of each of some nodes."""
         for _ in self._visited():
             pass
         given = zip(leaves.tolist(), values.tolist(), strict=True)
-        own = [(piece.of(leaf), value) for leaf, value in given for piece in self._pieces]
-        add_values(own, scores, self._team)
+        leaf_rows = [(block.of(leaf), value) for leaf, value in given for block in self._blocks]
+        add_values(leaf_rows, scores, self._team)
 
     def sums(self, nodes: Array, salts: Array, share: float) -> tuple[Array, Array, Array, Array]:
-        """Gradients, hessians and rows by bin of some nodes, and of all their rows; as of a `Part`."""
+        """Gradients, hessians and rows by bin of some nodes, and of all their rows; as of a `NodeRows`."""
         n_words = _WORDS * -(-self._n_features // TILE)
         sums = device.zeros((len(nodes), 3, n_words * _BINS), np.int64)
         totals = device.zeros((len(nodes), 4), np.int64)
         for there in self._visited():
             words = there.codes.view(np.uint32)
             for at, (node, salt) in enumerate(zip(nodes.tolist(), salts.tolist(), strict=True)):
-                start, stop, side = there.piece.ranges[node]
+                start, stop, side = there.block.ranges[node]
                 if stop <= start:
                     continue
                 drawn = (there.keys, np.uint64(salt), share)
@@ -252,16 +247,18 @@ class DevicePart:
                 rows = (there.rows, start, stop, side, there.pairs)
                 _add_pairs[(n_words, parts), _THREADS](words, *rows, *drawn, sums[at])
                 _total_pairs[_parts(stop - start, 1), _THREADS](*rows, *drawn, totals[at])
-        found = sums.copy_to_host()
-        gradients, hessians, counts = (self._layout.picked(found[:, kind]) for kind in range(3))
+        on_host = sums.copy_to_host()
+        gradients, hessians, counts = (self._layout.picked(on_host[:, kind]) for kind in range(3))
         return gradients, hessians, counts.astype(np.int32), totals.copy_to_host()
 
-    def bring(self, nodes: Array) -> tuple[Array, Array, Array, Array]:
+    def gather_rows(self, nodes: Array) -> tuple[Array, Array, Array, Array]:
         """How many rows some nodes have, and the bins, pairs and keys of these rows, node after node."""
-        of_pieces = [[_taken(there, node) for node in nodes.tolist()] for there in self._visited()]
-        each = list(zip(*of_pieces, strict=True))  # by node, then by piece
-        sizes = np.array([sum(len(pairs) for _, pairs, _ in own) for own in each], np.int64)
-        codes, pairs, keys = (np.concatenate([parts[kind] for own in each for parts in own]) for kind in range(3))
+        of_blocks = [[_taken(there, node) for node in nodes.tolist()] for there in self._visited()]
+        each = list(zip(*of_blocks, strict=True))  # by node, then by block
+        sizes = np.array([sum(len(pairs) for _, pairs, _ in of_node) for of_node in each], np.int64)
+        codes, pairs, keys = (
+            np.concatenate([parts[kind] for of_node in each for parts in of_node]) for kind in range(3)
+        )
         n_groups = -(-self._n_features // GROUP)
         return sizes, np.ascontiguousarray(codes.view("<u8").astype(np.uint64)[:, :n_groups].T), pairs, keys
 
@@ -275,9 +272,9 @@ def _parts(n: int, n_words: int) -> int:
     )
 
 
-def _taken(there: Visited, node: int) -> tuple[Array, Array, Array]:
+def _taken(there: LoadedBlock, node: int) -> tuple[Array, Array, Array]:
     """Bins, row by row, pairs and keys of the rows of a node."""
-    start, stop, side = there.piece.ranges[node]
+    start, stop, side = there.block.ranges[node]
     n, n_tiles, keyed = stop - start, there.codes.shape[0], there.keys.size > 0
     codes, pairs = cuda.device_array((n, n_tiles * TILE), np.uint8), cuda.device_array((n, 2), np.int64)
     keys = cuda.device_array(n if keyed else 0, np.uint64)

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from numba import cuda, float64, int32
 
-from rankwright.data.draws import child_salt, of_feature
+from rankwright.data.hashes import child_salt, of_feature
 from rankwright.gpu.blockwise import scan
-from rankwright.gpu.trees.bins import (
+from rankwright.gpu.trees.histograms import salt_of
+from rankwright.gpu.trees.state import (
     BY_SET,
     CODE,
     COUNT,
@@ -52,9 +53,8 @@ from rankwright.gpu.trees.bins import (
     WORDS,
     child_of,
 )
-from rankwright.gpu.trees.histograms import salt_of
 
-# The best split of a feature on the device, from its histogram: as `rankwright.models.trees.split` finds it.
+# The best split of a feature on the device, from its histogram: as `rankwright.boosting.histograms` finds it.
 #
 # A block of threads has the bins of one feature in shared memory: gradients, hessians and rows, missing values last.
 
@@ -151,11 +151,10 @@ def best_split(values: Any, running: Any, gains: Any, codes: Any, n_bins: int, m
     return gains[0] / max(float(total[1]), 1.0) if gains[0] >= 0.0 else -1.0
 
 
-# Splits of categories, and splits under monotone constraints, on the device: those of `models.trees.special_split`.
+# Splits of categories, and splits under monotone constraints, on the device: those of `rankwright.boosting.histograms`.
 #
 # The bins of a categorical feature are sorted by their smoothed means and searched like others, and what chance gains
-# is
-# taken off; a set of bins goes left. Where leaves have bounds, each part gains what the best value within them does.
+# is taken off; a set of bins goes left. Where leaves have bounds, each part gains what the best value within them does.
 
 
 @cuda.jit(device=True, cache=True)
@@ -167,17 +166,17 @@ def _value(g: float, h: float, low: float, high: float) -> float:
 def _bounded_gain(g_left: float, h_left: float, g: float, h: float, low: float, high: float, way: int) -> float:
     """What the values of both parts gain over that of the whole; −1 if they go against ``way``."""
     g_right, h_right = g - g_left, h - h_left
-    one, two = _value(g_left, h_left, low, high), _value(g_right, h_right, low, high)
-    if way * (two - one) < 0:
+    value_left, value_right = _value(g_left, h_left, low, high), _value(g_right, h_right, low, high)
+    if way * (value_right - value_left) < 0:
         return -1.0
-    if one == two:
+    if value_left == value_right:
         return 0.0
-    if one == g_left / h_left and two == g_right / h_right:  # inside the bounds: as without them
+    if value_left == g_left / h_left and value_right == g_right / h_right:  # inside the bounds: as without them
         apart = g_left * h - g * h_left
         return apart * apart / (h_left * h_right * h)
-    both = one * (2.0 * g_left - h_left * one) + two * (2.0 * g_right - h_right * two)
-    whole = _value(g, h, low, high)
-    return max(both - whole * (2.0 * g - h * whole), 0.0)
+    both = value_left * (2.0 * g_left - h_left * value_left) + value_right * (2.0 * g_right - h_right * value_right)
+    undivided = _value(g, h, low, high)
+    return max(both - undivided * (2.0 * g - h * undivided), 0.0)
 
 
 @cuda.jit(device=True, cache=True)
@@ -221,9 +220,9 @@ def _limit(values: Any, code: int, low: float, high: float) -> float:
         if goes_left:
             g_left += values[0, b]
             h_left += values[1, b]
-    one = _value(float(g_left), float(h_left), low, high)
+    value_left = _value(float(g_left), float(h_left), low, high)
     two = _value(float(g - g_left), float(h - h_left), low, high)
-    return one + (two - one) / 2.0
+    return value_left + (two - value_left) / 2.0
 
 
 @cuda.jit(device=True, cache=True)
@@ -406,13 +405,13 @@ def _search(
 @cuda.jit(device=True, cache=True)
 def _is_drawn(feature: int, salt: Any, allowed: Any, places: Any, n_drawn: int) -> bool:
     """Whether a node draws a feature: fewer than ``n_drawn`` have a lower number."""
-    own, before = of_feature(places[feature], salt), 0
+    number, before = of_feature(places[feature], salt), 0
     for first in range(0, allowed.size, cuda.blockDim.x):
         j = first + cuda.threadIdx.x
         is_before = int32(0)
         if j < allowed.size and allowed[j]:
             other = of_feature(places[j], salt)
-            is_before = int32(1 if other < own or (other == own and j < feature) else 0)
+            is_before = int32(1 if other < number or (other == number and j < feature) else 0)
         before += cuda.syncthreads_count(is_before)
     return before < n_drawn
 
@@ -484,11 +483,11 @@ def _note_split(state: Any, found: Any, child: int, feature: int) -> None:
         leaf = leaf if (now[LEFT] <= now[RIGHT]) == (child == 0) else n_leaves - 1
     elif child == 1:
         return
-    own = found[0][child, feature]
+    split = found[0][child, feature]
     if cuda.threadIdx.x == 0:
-        reals[leaf, GAIN], reals[leaf, LIMIT] = own[0], own[2]
-        leaves[leaf, SPLIT_FEATURE], leaves[leaf, CODE] = feature, int(own[1])
-    if own[0] > 0.0 and own[1] >= BY_SET and cuda.threadIdx.x < WORDS:
+        reals[leaf, GAIN], reals[leaf, LIMIT] = split[0], split[2]
+        leaves[leaf, SPLIT_FEATURE], leaves[leaf, CODE] = feature, int(split[1])
+    if split[0] > 0.0 and split[1] >= BY_SET and cuda.threadIdx.x < WORDS:
         tables[leaf, cuda.threadIdx.x] = found[1][child, feature, cuda.threadIdx.x]
 
 
@@ -525,9 +524,9 @@ def _commit(state: Any, nodes: Any, sampled: bool, special: Any) -> None:
 
 @cuda.jit(device=True, cache=True)
 def _set_node(nodes: Any, node: int, below: int, feature: int, code: int, gain: float, table: Any) -> None:
-    own = nodes[0][node]
-    own[FEATURE], own[LEFT_NODE], own[NODE_GAIN], own[VALUE] = feature, below, gain, 0.0
-    own[LAST], own[MISSING_LEFT], own[IS_SET] = code & 255, (code >> 8) & 1, 1.0 if code >= BY_SET else 0.0
+    numbers = nodes[0][node]
+    numbers[FEATURE], numbers[LEFT_NODE], numbers[NODE_GAIN], numbers[VALUE] = feature, below, gain, 0.0
+    numbers[LAST], numbers[MISSING_LEFT], numbers[IS_SET] = code & 255, (code >> 8) & 1, 1.0 if code >= BY_SET else 0.0
     if code >= BY_SET:
         for word in range(WORDS):
             nodes[1][node, word] = table[word]
@@ -537,8 +536,8 @@ def _set_node(nodes: Any, node: int, below: int, feature: int, code: int, gain: 
 def _set_leaf(leaves: Any, leaf: int, node: int, rows: Any, place: int, salt: Any, nodes: Any) -> None:
     leaves[leaf, NODE], leaves[leaf, PLACE], leaves[leaf, SALT] = node, place, np.int64(salt)
     leaves[leaf, START], leaves[leaf, STOP], leaves[leaf, SIDE], leaves[leaf, SLOT] = rows
-    own = nodes[0][node]
-    own[FEATURE], own[COUNT], own[NODE_GAIN], own[VALUE] = -1.0, rows[1] - rows[0], 0.0, 0.0
+    numbers = nodes[0][node]
+    numbers[FEATURE], numbers[COUNT], numbers[NODE_GAIN], numbers[VALUE] = -1.0, rows[1] - rows[0], 0.0, 0.0
 
 
 @cuda.jit(cache=True)

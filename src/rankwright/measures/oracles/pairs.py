@@ -54,8 +54,7 @@ def pairs(scores: Any, labels: Any, order: Any, parameters: Any, coef: Any, work
 #     Σ over documents i of v_i Σ over j ≠ i of [1 − (s_i − s_j)]₊,     v_i: the weight of the clicks of i, or 0
 #
 # Of two clicked documents each should be above the other, by its own weight. A sweep down the scores counts the
-# documents
-# within 1 of the current one, a sweep up sums their weights: O(n log n).
+# documents within 1 of the current one, a sweep up sums their weights: O(n log n).
 
 
 @njit(cache=True)

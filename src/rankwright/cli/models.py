@@ -1,0 +1,175 @@
+"""`rankwright export` and `rankwright import`: models for other programs, checked against ours, and theirs as ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rankwright.cli.files import check_target, naming_files, read_features
+from rankwright.cli.options import FILE, MISSING_AS_ZERO, Integer, columns_option, output_option
+from rankwright.cli.printing import counted
+from rankwright.errors import InputError
+from rankwright.exporting.targets import TARGETS
+
+if TYPE_CHECKING:
+    from rankwright.exporting.verify import Verification
+    from rankwright.io.roles import Columns
+    from rankwright.models.base import Model
+
+_FORMS = "; ".join(f"{', '.join(target.forms)} for {name}" for name, target in TARGETS.items() if target.forms)
+_KINDS = ["lightgbm", "xgboost", "catboost", "ranklib", "svmrank", "liblinear"]
+_FIRST = (
+    "Number of the first feature in FILE: 1 for LightGBM and XGBoost if they read LETOR text.  "
+    "[default: 0 for LightGBM, XGBoost and CatBoost, otherwise 1]"
+)
+
+
+@click.command("export")
+@click.argument("model", metavar="MODEL", type=FILE)
+@click.option("--to", "target", required=True, type=click.Choice([*TARGETS]), help="Who reads it.")
+@output_option("Folder to write.", "folder", "FOLDER")
+@click.option("--form", default="auto", show_default=True, help=f"Format, where there are several: {_FORMS}.")
+@click.option("--name", help="Name of the model at the engine.  [default: the name of FOLDER]")
+@click.option("--feature-set", help="Name of the engine's feature set or store.  [default: NAME_features]")
+@click.option(
+    MISSING_AS_ZERO,
+    is_flag=True,
+    help="Missing values are 0, at the engine and in DATA; RankLib holds most trees only then.",
+)
+@click.option("--verify", "features", metavar="DATA", type=FILE, help="Feature file to compare scores on as well.")
+@click.option("--group", metavar="FILE", type=FILE, help="Documents per query of DATA, for text without qid.")
+@columns_option
+def export_command(
+    model: Path,
+    target: str,
+    folder: Path,
+    form: str,
+    name: str | None,
+    feature_set: str | None,
+    missing_as_zero: bool,
+    features: Path | None,
+    group: Path | None,
+    columns: Columns | None,
+) -> None:
+    """Write MODEL for a search engine or another library.
+
+    FOLDER gets the model in the target's format, golden rows (inputs and expected scores) to check an installation
+    with, example requests for an engine, and the figures of the check in export.json. What was written is read back
+    and compared with MODEL on rows made from it: on every threshold, just above, just below, missing. A model that the
+    target cannot represent exactly is refused, and nothing is written.
+
+    \b
+    Example:
+      rankwright export model.rkw --to opensearch -o for-opensearch
+      rankwright export trees.rkw --to xgboost -o for-xgboost --verify test.txt
+    """
+    from rankwright.exporting.export import DATA, export_model
+    from rankwright.models.saving import load_model
+
+    if features is None and (group is not None or columns is not None):
+        option = "--columns" if group is None else "--group"
+        raise InputError(f"{option} is for the data of --verify; expected --verify DATA with it")
+    check_target(folder, (model, features), is_folder=True)
+    saved = load_model(model)
+    options: dict[str, Any] = {"negative_as_zero": True, "columns": columns}
+    data = None if features is None else read_features(features, group, **options)
+    given = {"form": form, "name": name, "feature_set": feature_set, "missing_as_zero": missing_as_zero}
+    try:
+        with naming_files({DATA: features}):
+            done = export_model(saved, target, folder, verify=data, **given)  # type: ignore[arg-type]
+    except InputError as error:
+        message = error.message.replace("missing_as_zero=True", MISSING_AS_ZERO)
+        raise InputError(message, error.path or model, error.line) from None
+    for note in done.notes:
+        click.echo(f"note: {note}", err=True)
+    _tell(done.made, "rows made from the model")
+    if done.given is not None:
+        _tell(done.given, f"rows of {features}")
+    click.echo(f"wrote {folder}: {', '.join(done.files)}", err=True)
+
+
+def _tell(verified: Verification, where: str) -> None:
+    size = (
+        "the same scores"
+        if verified.largest == 0
+        else f"largest difference {verified.largest:.1e} of the largest score"
+    )
+    click.echo(
+        f"verified on {verified.rows:,} {where}: {verified.off:,} off their path, {size}; by {verified.by}", err=True
+    )
+    if verified.inexact:
+        click.echo(
+            f"warning: {verified.inexact:,} rows differ by thresholds that the target cannot represent", err=True
+        )
+    if verified.rounded:
+        click.echo(f"warning: {verified.rounded:,} rows differ by rounding alone: large terms cancel there", err=True)
+    if verified.moved_off:
+        what = f"{verified.moved:,} rows have features that the target's number type rounds"
+        click.echo(f"warning: {what}, which moves {verified.moved_off:,} scores of the model itself", err=True)
+
+
+@click.command("import")
+@click.argument("source", metavar="FILE", type=FILE)
+@output_option("Model to write.", metavar="MODEL")
+@click.option("--from", "kind", type=click.Choice(_KINDS), help="Library of FILE.  [default: found by content]")
+@click.option("--first-feature", type=Integer(0), metavar="N", help=_FIRST)
+@click.option(
+    "--features",
+    "n_features",
+    type=Integer(0),
+    metavar="N",
+    help="Number of features of your data.  [default: as FILE has it]",
+)
+@click.option("--all-trees", is_flag=True, help="XGBoost: keep the trees after the best round of early stopping.")
+@click.option("--without-constant", is_flag=True, help="Leave out a bias or base score, which changes no ranking.")
+def import_command(
+    source: Path,
+    target: Path,
+    kind: str | None,
+    first_feature: int | None,
+    n_features: int | None,
+    all_trees: bool,
+    without_constant: bool,
+) -> None:
+    """Turn FILE, a model of another library, into a Rankwright model: to rank, explain, compare, adapt and export.
+
+    FILE is a model of LightGBM (text or JSON), XGBoost (JSON, UBJSON or a JSON dump), CatBoost (JSON, numeric
+    features), RankLib, SVMrank, SVMlight or liblinear; its format is found by content. The library is not needed, and
+    nothing in FILE is run. Scores are those of the library; what cannot be held exactly is refused.
+
+    \b
+    Example:
+      rankwright import lightgbm.txt -o model.rkw
+      rankwright rank model.rkw test.txt -o test.run
+      rankwright import ranklib.txt -o linear.rkw --features 46
+    """
+    from rankwright.importing.importer import import_model
+    from rankwright.models.saving import save_model
+
+    check_target(target, [source])
+    saved = import_model(
+        source,
+        kind=kind,
+        first_feature=first_feature,
+        n_features=n_features,
+        all_trees=all_trees,
+        constant=not without_constant,
+    )
+    save_model(saved.model, target, method=saved.method, parameters={}, training=saved.training)
+    click.echo(f"wrote {target}: {saved.training['imported from']}, {_summary(saved.model)}", err=True)
+
+
+def _summary(model: Model) -> str:
+    from rankwright.boosting.tree_model import TreeModel
+    from rankwright.models.sum import SumModel
+    from rankwright.nets.model import NetModel
+
+    if isinstance(model, SumModel):
+        return f"{_summary(model.parts[0])}, and a constant"
+    features = counted(model.n_features, "feature")
+    if isinstance(model, TreeModel):
+        leaves = int((model.forest.feature < 0).sum())
+        return f"{counted(model.forest.n_trees, 'tree')} with {leaves:,} leaves, {features}"
+    return f"{'a net' if isinstance(model, NetModel) else 'linear'}, {features}"

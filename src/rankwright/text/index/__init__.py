@@ -1,1 +1,0 @@
-"""The index: building it, storing it, and the views of its postings that retrieval functions score."""

@@ -1,1 +1,0 @@
-"""Documents and queries from files and from Python objects."""

@@ -1,1 +1,0 @@
-"""Search: retrieval functions, the features they make, learned models, snippets."""
