@@ -9,10 +9,10 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 
 from rankwright._types import Array
 from rankwright.boosting.rounds import Boosted, BoostedRanker, Boosting, Run, lambda_gradients
+from rankwright.data import sparse
 from rankwright.data.dataset import RankingData, rows_in, stored
 from rankwright.data.statistics import statistics_of
 from rankwright.data.threads import threads_of
