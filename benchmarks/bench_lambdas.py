@@ -44,6 +44,8 @@ def _measures() -> list[Measure]:
     kinds = sorted(set(REGISTRY.values()), key=lambda kind: kind.name.lower())
     found = []
     for kind in kinds:
+        if kind.evaluates_only:  # of other judgements than labels
+            continue
         cutoffs = [10] * kind.takes_cutoff + [None] * (not kind.needs_cutoff)
         found += [kind(cutoff).resolve("letor") for cutoff in cutoffs]
     return list(dict.fromkeys(found))
