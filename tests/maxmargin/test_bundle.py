@@ -10,6 +10,7 @@ import warnings
 
 import numpy as np
 import pytest
+from listed_rankings import loss_of
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
@@ -38,22 +39,6 @@ def random_queries(seed, n_queries=4, n_features=3, sizes=(3, 5), grades=2):
     X = rng.normal(size=(len(qid), n_features))
     X[:, 0] += y
     return X, y, qid
-
-
-def loss_of(name, ranked):
-    """1 − measure of 0/1 labels in rank order."""
-    n, goods = len(ranked), [rank for rank, label in enumerate(ranked) if label]
-    kind, _, cutoff = name.partition("@")
-    k = int(cutoff or n)
-    if kind == "auc":
-        wrong = sum(1 for good in goods for rank in range(good) if not ranked[rank])
-        return wrong / (len(goods) * (n - len(goods)))
-    if kind == "map":
-        return 1 - sum((i + 1) / (rank + 1) for i, rank in enumerate(goods)) / len(goods)
-    if kind == "mrr":
-        return 1 - (1 / (goods[0] + 1) if goods[0] < k else 0)
-    discount = [1 / np.log2(2 + rank) if rank < k else 0.0 for rank in range(n)]
-    return 1 - sum(discount[rank] for rank in goods) / sum(discount[: len(goods)])
 
 
 @functools.cache

@@ -386,7 +386,7 @@ class Expectation:
             ("expect", f"{measure} {value.value:.4f} on new queries like these{between} ({_sure(held_out, n_queries)})")
         ]
         if feature is not None:
-            sign = "clearly better" if apart.low > 0 else "clearly worse" if apart.high < 0 else "not surely better"
+            sign = "clearly better" if apart.low > 0 else "clearly worse" if apart.high < 0 else "not clearly better"
             sign = "the same" if apart.value == apart.low == apart.high == 0 else sign
             gain = f"{apart.value:+.4f}" + (
                 "" if math.isnan(apart.low) else f" ({apart.low:+.3f} to {apart.high:+.3f})"

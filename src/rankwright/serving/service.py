@@ -262,7 +262,7 @@ def _named(models: Sequence[str | Path]) -> dict[str, Path]:
 
 
 def _stamp(path: Path) -> Stamp | None:
-    """Identifies the content of a file: another stamp, another file; None if there is no file."""
+    """What changes when a file does: its time, number and size; None if there is no file."""
     try:
         status = path.stat()
     except OSError:
