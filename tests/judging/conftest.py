@@ -10,7 +10,7 @@ from tests.judging.at_work import TOKEN, make_session
 from tests.serving.served import make_files
 
 from rankwright.judging.app import make_judging_app
-from rankwright.serving.server import bind, serve
+from rankwright.serving.http import bind, serve
 
 QUERIES = [
     {"id": "q1", "text": "lift of a thin wing", "description": "How a <b>thin</b> wing lifts; theory counts, too."},

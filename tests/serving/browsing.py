@@ -4,7 +4,7 @@ import threading
 from contextlib import contextmanager
 
 from rankwright.serving.app import make_app
-from rankwright.serving.server import bind, serve
+from rankwright.serving.http import bind, serve
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from tests.serving.served import linear
 import rankwright
 from rankwright.cli import serve
 from rankwright.cli.main import main
-from rankwright.serving.server import bind
+from rankwright.serving.http import bind
 
 PROGRAM = "import sys; from rankwright.cli.main import program; sys.exit(program())"
 SOURCE = str(Path(rankwright.__file__).parents[1])

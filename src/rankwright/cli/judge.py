@@ -182,8 +182,7 @@ def _session(folder: Path, judge: str, plan: JudgingPlan) -> Session:
 
 def _serve(session: Session, texts: Texts, port: int) -> None:
     from rankwright.judging.app import make_judging_app
-    from rankwright.serving.http import local_names
-    from rankwright.serving.server import bind, json_lines, serve
+    from rankwright.serving.http import bind, json_lines, local_names, serve
 
     token, host, notify = secrets.token_urlsafe(_LONGEST_TOKEN), "127.0.0.1", json_lines(quiet=True)
     with bind(host, port) as bound:

@@ -81,9 +81,8 @@ def command(
     """
     check_installed("serve")
     from rankwright.serving.app import make_app
-    from rankwright.serving.http import local_names
+    from rankwright.serving.http import bind, json_lines, local_names, serve
     from rankwright.serving.requests import Limits
-    from rankwright.serving.server import bind, json_lines, serve
     from rankwright.serving.service import Service
 
     if index is None and (functions or analyzer or missing_as_zero):

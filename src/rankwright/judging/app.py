@@ -58,15 +58,14 @@ def make_judging_app(
     token: str,
     limits: Limits | None = None,
     *,
-    notify: Notify | None = None,
+    notify: Notify = lambda event: None,
     hosts: Sequence[str] | None = None,
 ) -> Starlette:
     """The page of a session as an ASGI application.
 
-    `session`: the judge's session. `texts`: queries and documents. `token`: first part of every path. `limits`,
-    `notify`, `hosts`: see :func:`rankwright.serving.app.make_app`.
+    `token`: first part of every path. `limits`, `notify`, `hosts`: see :func:`rankwright.serving.app.make_app`.
     """
-    return _Http(session, texts, token, limits or Limits(), notify or (lambda event: None), hosts).app()
+    return _Http(session, texts, token, limits or Limits(), notify, hosts).app()
 
 
 class _Http(Http):
@@ -95,7 +94,7 @@ class _Http(Http):
             raise RequestError(f"the address is not right; expected {self.addresses}", 403)
 
     def path_of(self, request: Request) -> str:
-        """The path without the token."""
+        """The path without the token, which the log must not have."""
         return "/" + request.url.path.lstrip("/").partition("/")[2]
 
     async def _page(self, request: Request) -> Response:
@@ -109,7 +108,7 @@ class _Http(Http):
         return await self._answered(self._session.go_on)
 
     async def _judge(self, request: Request) -> Response:
-        seen, action = _wanted(await self.body(request))
+        seen, action = _action_of(await self.body(request))
         return await self._answered(lambda: self._acted(seen, action))
 
     def _acted(self, seen: int, action: Action) -> dict[str, Any]:
@@ -125,7 +124,7 @@ class _Http(Http):
     async def _document(self, request: Request) -> Response:
         given = request.query_params
         pair = given.get("query", ""), given.get("document", "")
-        return as_json(await self.work.run(lambda: encoded(self._whole(pair))))
+        return as_json(await self.work.run(lambda: encoded(self._document_facts(pair))))
 
     async def _answered(self, state: Callable[[], dict[str, Any]]) -> Response:
         return as_json(await self.work.run(lambda: encoded(self._with_texts(state()))))
@@ -151,7 +150,7 @@ class _Http(Http):
         title, part = title_and_snippet(state.index, doc, words.weights, state.analyze, _SNIPPET)
         return {"title": shorten(title, _TITLE), "snippet": part.text, "marks": part.marks}
 
-    def _whole(self, pair: Pair) -> dict[str, Any]:
+    def _document_facts(self, pair: Pair) -> dict[str, Any]:
         """All fields of a document, matches marked."""
         query, document = pair
         state = self._texts.state
@@ -170,8 +169,8 @@ class _Http(Http):
         return {"id": document, "fields": fields}
 
 
-def _wanted(body: bytes) -> tuple[int, Action]:
-    """The action asked for, and the number of actions that the page knows of."""
+def _action_of(body: bytes) -> tuple[int, Action]:
+    """The number of actions that the page knows of, and the action to take."""
     given = json_object(body, ("seen", "action", "query", "document", "grade", "note"))
     seen, action, grade = given.get("seen"), given.get("action"), given.get("grade")
     note = given.get("note", "")

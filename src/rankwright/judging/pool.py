@@ -58,7 +58,6 @@ class JudgingPool:
         }
 
     def only(self, names: Sequence[str]) -> JudgingPool:
-        """The pool of some of the rankers."""
         return JudgingPool(self.depth, {name: self.tops[name] for name in names}, self.absent)
 
 
@@ -74,11 +73,7 @@ def read_runs(paths: Sequence[str | Path]) -> dict[str, TrecTable]:
 
 
 def make_pool(
-    index: Index,
-    queries: Queries,
-    rankers: Mapping[str, ServedRanker],
-    runs: Mapping[str, TrecTable],
-    depth: int,
+    index: Index, queries: Queries, rankers: Mapping[str, ServedRanker], runs: Mapping[str, TrecTable], depth: int
 ) -> JudgingPool:
     """Pool the first documents of rankers and runs.
 
@@ -136,9 +131,7 @@ def read_needs(path: str | Path) -> dict[str, str]:
 
 def _of_topics(path: str | Path) -> dict[str, str]:
     needs: dict[str, str] = {}
-    for part in PARTS:
-        if part == "title":
-            continue
+    for part in (part for part in PARTS if part != "title"):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
@@ -223,7 +216,6 @@ def disagreement(pool: JudgingPool, query: str) -> dict[str, float]:
 
 
 def shuffled_queries(pool: JudgingPool, seed: int) -> list[str]:
-    """The queries in a random order."""
     return _shuffled(pool.queries, "", seed)
 
 

@@ -31,8 +31,12 @@ except ImportError:  # there are no such locks on this system
 
 GRADES = (0, 1, 2, 3)
 ACTIONS = ("grade", "cannot tell", "skip", "note", "undo")
+QRELS = "qrels.txt"
 _KEYS = ("action", "query", "document", "grade", "note", "time")
+_ENDING = ".jsonl"
+_NAME = re.compile(r"[\w][\w .@+-]{0,63}")
 Pair = tuple[str, str]
+Grades = Mapping[Pair, float]
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,6 @@ class Action:
 
     @property
     def pair(self) -> Pair:
-        """Query and document."""
         return self.query, self.document
 
     def line(self) -> bytes:
@@ -79,7 +82,6 @@ class JudgeState:
 
     @classmethod
     def of(cls, actions: Iterable[Action]) -> JudgeState:
-        """From the actions, first to last."""
         state = cls()
         for action in actions:
             state.add(action)
@@ -91,7 +93,6 @@ class JudgeState:
         return self._before[-1][0] if self._before else None
 
     def add(self, action: Action) -> None:
-        """Follow an action."""
         pair = action.pair
         if action.action == "note":
             self.notes[pair] = action.note
@@ -115,12 +116,7 @@ class JudgeState:
 
 
 def read_actions(path: str | Path) -> list[Action]:
-    """Read the file of a judge; half a line at the end, left by a process that was killed, is ignored.
-
-    Examples
-    --------
-    >>> read_actions("judgements/me.jsonl")  # doctest: +SKIP
-    """
+    """Read the file of a judge; half a line at the end, left by a process that was killed, is ignored."""
     return _parsed(b"".join(line_chunks(path)), path)[0]
 
 
@@ -196,7 +192,6 @@ class JudgeFile:
         return action
 
     def close(self) -> None:
-        """Close the file, and let others have it."""
         self._file.close()
 
     def _claim(self) -> None:
@@ -222,27 +217,13 @@ def _keep_name(path: Path) -> None:
         os.close(folder)
 
 
-try:
-    import fcntl
-except ImportError:  # there are no such locks on this system
-    fcntl = None  # type: ignore[assignment]
-
-
-QRELS = "qrels.txt"
-_ENDING = ".jsonl"
-_NAME = re.compile(r"[\w][\w .@+-]{0,63}")
-Grades = Mapping[Pair, float]
-
-
 def check_judge(name: str) -> str:
-    """Check that the name of a judge can be the name of a file."""
     if not _NAME.fullmatch(name) or name != name.strip():
         raise InputError(f"--judge is {name!r}; expected up to 64 letters, digits, blanks or any of _ . @ + -")
     return name
 
 
 def judge_path(folder: str | Path, judge: str) -> Path:
-    """The file of a judge."""
     return Path(folder) / f"{check_judge(judge)}{_ENDING}"
 
 
@@ -254,13 +235,7 @@ def check_folder(folder: str | Path) -> None:
 
 
 def read_folder(folder: str | Path, without: str | None = None) -> dict[str, JudgeState]:
-    """Read the state of every judge of a folder, by name; ``without`` leaves one of them out.
-
-    Examples
-    --------
-    >>> read_folder("judgements")["me"].grades  # doctest: +SKIP
-    {('q1', 'd7'): 2, ...
-    """
+    """Read the state of every judge of a folder, by name; ``without`` leaves one of them out."""
     paths = {path.name.removesuffix(_ENDING): path for path in sorted(Path(folder).glob(f"*{_ENDING}"))}
     return {name: JudgeState.of(read_actions(path)) for name, path in paths.items() if name != without}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,7 @@ class Session:
     """A judge's session; its methods may be called from several threads.
 
     `folder`: where judgements are kept; a new folder is created. `judge`: name of the judge. `plan`: what to judge.
+    `pairs`: everything that can be judged, in the order of judging. `judged`: what this judge has judged.
     """
 
     def __init__(self, folder: str | Path, judge: str, plan: JudgingPlan) -> None:
@@ -51,29 +52,21 @@ class Session:
         self._file = JudgeFile(path)
         self.cut = self._file.cut
         self._lock = threading.Lock()
-        self._queue = planned(plan.pool, plan.order, plan.seed)
-        self._pairs = set(self._queue)
-        self._judged = JudgeState.of(self._file.actions)
-        self._test = self._sequential()
+        self.pairs = planned(plan.pool, plan.order, plan.seed)
+        self._pool = set(self.pairs)
+        self.judged = JudgeState.of(self._file.actions)
+        self._test: Sequential | None = None
+        if plan.compare is not None:
+            queries = shuffled_queries(plan.pool, plan.seed)
+            self._test = Sequential(plan.pool, plan.compare, queries, self._grade, plan.cutoff)
         self._goes_on = False  # after a decision
         try:
-            self._write_qrels()
+            update_qrels(folder, judge, self.judged)
         except BaseException:
             self.close()
             raise
 
-    @property
-    def judged(self) -> JudgeState:
-        """What this judge has judged."""
-        return self._judged
-
-    @property
-    def pairs(self) -> Sequence[Pair]:
-        """Everything that can be judged, in the order of judging."""
-        return self._queue
-
     def close(self) -> None:
-        """Close the judge's file."""
         self._file.close()
 
     def state(self) -> dict[str, Any]:
@@ -89,23 +82,22 @@ class Session:
         with self._lock:
             if seen != len(self._file.actions):
                 raise Stale("this page is not up to date: something was judged elsewhere; it shows what comes now")
-            if action.pair not in self._pairs:
+            if action.pair not in self._pool:
                 raise InputError("this document is not in the pool of the query")
-            if action.action == "undo" and action.pair != self._judged.last:
+            if action.action == "undo" and action.pair != self.judged.last:
                 raise InputError("there is nothing to undo")
-            self._judged.add(self._file.append(action))
+            self.judged.add(self._file.append(action))
             if action.action != "note":
                 if self._test is not None:
                     self._test.update(action.query)
                 try:
-                    self._write_qrels()
+                    update_qrels(self.folder, self.judge, self.judged)
                 except (InputError, OSError) as error:
-                    why = error.message if isinstance(error, InputError) else error.strerror
-                    raise Stale(f"the judgement is kept, but the qrels could not be written: {why}") from None
+                    reason = error.message if isinstance(error, InputError) else error.strerror
+                    raise Stale(f"the judgement is kept, but the qrels could not be written: {reason}") from None
             return self._state(back=action.pair if action.action in ("undo", "note") else None)
 
     def go_on(self) -> dict[str, Any]:
-        """Continue although the comparison is decided."""
         with self._lock:
             self._goes_on = True
             return self._state()
@@ -114,22 +106,16 @@ class Session:
         """The state of the comparison of two rankers by this judge's grades."""
         return None if self._test is None else self._test.decision()
 
-    def _sequential(self) -> Sequential | None:
-        if self.plan.compare is None:
-            return None
-        queries = shuffled_queries(self.plan.pool, self.plan.seed)
-        return Sequential(self.plan.pool, self.plan.compare, queries, self._grade, self.plan.cutoff)
-
     def _grade(self, query: str, document: str) -> float | None:
         """A grade; what the judge cannot tell counts 0, as in an evaluation; what may still come is None."""
         pair = query, document
-        return 0.0 if self._judged.open.get(pair) == "cannot tell" else self._judged.grades.get(pair)
+        return 0.0 if self.judged.open.get(pair) == "cannot tell" else self.judged.grades.get(pair)
 
     def _next(self) -> Pair | None:
         """The first document not looked at; then the first that was skipped."""
-        judged = self._judged
-        fresh = (pair for pair in self._queue if pair not in judged.grades and pair not in judged.open)
-        skipped = (pair for pair, why in judged.open.items() if why == "skip" and pair in self._pairs)
+        judged = self.judged
+        fresh = (pair for pair in self.pairs if pair not in judged.grades and pair not in judged.open)
+        skipped = (pair for pair, action in judged.open.items() if action == "skip" and pair in self._pool)
         return next(fresh, next(skipped, None))
 
     def _state(self, back: Pair | None = None) -> dict[str, Any]:
@@ -137,37 +123,33 @@ class Session:
         decided = decision is not None and decision.better is not None
         pair = back or (None if decided and not self._goes_on else self._next())
         state: dict[str, Any] = {"judge": self.judge, "seen": len(self._file.actions), "progress": self._progress(pair)}
-        state["can_undo"] = self._judged.last in self._pairs
-        state["undo"] = self._judged.last if state["can_undo"] else None
+        state["can_undo"] = self.judged.last in self._pool
+        state["undo"] = self.judged.last if state["can_undo"] else None
         state["decision"] = None if decision is None else _decision_facts(decision, self.plan)
-        state["next"] = None if pair is None else pair
+        state["next"] = pair
         if pair is not None:
-            state["note"] = self._judged.notes.get(pair, "")
-            state["was"] = self._judged.grades.get(pair, self._judged.open.get(pair))
+            state["note"] = self.judged.notes.get(pair, "")
+            state["was"] = self.judged.grades.get(pair, self.judged.open.get(pair))
         return state
 
     def _progress(self, pair: Pair | None) -> dict[str, int]:
         """How many documents are done: in total, and of the query on the page."""
-        judged = self._judged
-        done = {pooled for pooled in self._pairs if pooled in judged.grades or pooled in judged.open}
-        skipped = sum(judged.open.get(pooled) == "skip" for pooled in self._pairs)
-        progress = {"done": len(done), "of": len(self._pairs), "skipped": skipped}
+        judged = self.judged
+        done = {pooled for pooled in self._pool if pooled in judged.grades or pooled in judged.open}
+        skipped = sum(judged.open.get(pooled) == "skip" for pooled in self._pool)
+        progress = {"done": len(done), "of": len(self._pool), "skipped": skipped}
         if pair is not None:
             progress["query_of"] = len(self.plan.pool.documents(pair[0]))
             progress["query_done"] = sum(query == pair[0] for query, _ in done)
         return progress
 
-    def _write_qrels(self) -> None:
-        update_qrels(self.folder, self.judge, self._judged)
-
 
 def _decision_facts(decision: Decision, plan: JudgingPlan) -> Mapping[str, Any]:
     """A decision for the page, which does not say who is ahead until it is decided."""
+    others = (name for name in plan.compare or () if name != decision.better)
     return {
         "better": decision.better,
-        "other": None
-        if decision.better is None
-        else next(name for name in plan.compare or () if name != decision.better),
+        "other": None if decision.better is None else next(others),
         "measure": f"nDCG@{plan.cutoff}",
         "queries": decision.queries,
         "capital": round(max(decision.capital), 2),

@@ -76,7 +76,6 @@ class Sequential:
         self._low[at], self._high[at] = bounds(first, second, grades, self._cutoff)
 
     def decision(self) -> Decision:
-        """Whether one of the two is known to be better."""
         capital = largest_capital(self._low), largest_capital(-self._high)
         needed = 2 / self._alpha
         better = next((name for name, amount in zip(self._names, capital, strict=True) if amount >= needed), None)

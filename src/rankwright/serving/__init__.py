@@ -2,6 +2,6 @@
 
 From inside out: ``requests`` (what a request may hold), ``rankers`` (models and retrieval functions, one interface),
 ``service`` (which files are served; reloading them), ``answers`` (from a request to JSON), ``http`` (what applications
-share, with threads and their limits), ``app`` (the paths of the service) and ``server`` (sockets and signals).
-Starlette and uvicorn are imported by the last three only.
+share: threads and their limits, sockets and signals) and ``app`` (the paths of the service). Starlette and uvicorn are
+imported by the last two only.
 """

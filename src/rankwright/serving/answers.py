@@ -60,7 +60,6 @@ class Answer:
 
 
 def encoded(value: Any) -> bytes:
-    """One line of JSON."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.encode("utf-8", "backslashreplace") + b"\n"
 

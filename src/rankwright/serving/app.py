@@ -15,19 +15,21 @@ from rankwright.serving.http import Http, Notify, Unavailable, as_json, page
 from rankwright.serving.requests import ExplainRequest, Limits, RankRequest, SearchRequest
 from rankwright.serving.service import Service
 
-Compute = Callable[[], answers.Answer]
-
 
 def make_app(
-    service: Service, limits: Limits | None = None, *, notify: Notify | None = None, hosts: Sequence[str] | None = None
+    service: Service,
+    limits: Limits | None = None,
+    *,
+    notify: Notify = lambda event: None,
+    hosts: Sequence[str] | None = None,
 ) -> Starlette:
     """The service as an ASGI application.
 
-    `service`: what is served. `limits`: sizes and times. `notify`: called with a mapping for each request, for the log.
+    `notify`: called with a mapping for each request, for the log.
     `hosts`: names that requests may use for this machine; None for any. On a loopback address this keeps pages of other
     sites from reading answers through a name of their own that leads here.
     """
-    return _Http(service, limits or Limits(), notify or (lambda event: None), hosts).app()
+    return _Http(service, limits or Limits(), notify, hosts).app()
 
 
 class _Http(Http):
@@ -58,14 +60,14 @@ class _Http(Http):
         return as_json(answers.encoded(self._service.version() | {"limits": dataclasses.asdict(self.limits)}))
 
     async def _search(self, request: Request) -> Response:
-        wanted = SearchRequest.of(request.query_params.multi_items(), self.limits)
+        parameters = SearchRequest.of(request.query_params.multi_items(), self.limits)
         state = self._service.state
-        return await self._computed(request, lambda: answers.search(state, wanted))
+        return await self._computed(request, lambda: answers.search(state, parameters))
 
     async def _explain(self, request: Request) -> Response:
-        wanted = ExplainRequest.of(request.query_params.multi_items(), self.limits)
+        parameters = ExplainRequest.of(request.query_params.multi_items(), self.limits)
         state = self._service.state
-        return await self._computed(request, lambda: answers.explain(state, wanted))
+        return await self._computed(request, lambda: answers.explain(state, parameters))
 
     async def _rank(self, request: Request) -> Response:
         if self._arriving >= self.limits.threads + self.limits.waiting:  # so that bodies cannot fill the memory
@@ -78,7 +80,7 @@ class _Http(Http):
         state, limits = self._service.state, self.limits
         return await self._computed(request, lambda: answers.rank(state, RankRequest.of(body, limits)))
 
-    async def _computed(self, request: Request, compute: Compute) -> Response:
+    async def _computed(self, request: Request, compute: Callable[[], answers.Answer]) -> Response:
         answer = await self.work.run(compute)
         request.state.facts = {"ranker": answer.ranker, "hits": answer.hits}
         return as_json(answer.body)

@@ -1,8 +1,8 @@
-"""What applications over HTTP share: errors as one line of JSON, the names of this machine, bodies, headers, the log.
+"""What applications over HTTP share: threads, errors as one line of JSON, bodies, headers, the log, pages, the server.
 
 Every answer but a page is one line of JSON, errors too: ``{"error": "…"}``. What a client sent wrong is its 4xx; no
 error shows it anything of the inside. A page is one HTML file with its style and script inside, whose policy lets it
-talk to this service only.
+talk to this service only. SIGINT and SIGTERM finish what is under way; SIGHUP reloads.
 """
 
 from __future__ import annotations
@@ -12,15 +12,22 @@ import base64
 import contextlib
 import hashlib
 import ipaddress
+import json
+import logging
+import signal
+import socket
+import sys
 import threading
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from importlib import resources
+from types import FrameType
 from typing import Any, TypeVar
 
+import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -30,13 +37,33 @@ from starlette.routing import Route
 from rankwright.errors import InputError, shown
 from rankwright.serving.answers import encoded
 from rankwright.serving.requests import Limits, RequestError
+from rankwright.serving.service import Service
+
+Result = TypeVar("Result")
+Notify = Callable[[dict[str, Any]], None]
+_CONNECTIONS = 1000
+_BACKLOG = 256
+_KEEP_ALIVE = 5
+_RETRY_SECONDS = "1"
+_LOCAL = ("localhost", "127.0.0.1", "[::1]")
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+_STYLE, _SCRIPT = "/*STYLE*/", "/*SCRIPT*/"
+_HERE = "rankwright.serving"
+_FILES = ("page.html", "page.css", "lists.css", "elements.js", "state.js", "search.js", "why.js", "keys.js")
+SHARED_STYLE = ("rankwright", "shared.css")
+"""The styles of all pages."""
 
 # Python cannot end a thread. A job that runs out of time is abandoned: its request is answered, and its place is free
 # for another one, while the thread ends with the job. There are at most as many abandoned jobs as there are places; the
 # place of a further one stays taken until the job ends, and requests are turned away.
-
-
-Result = TypeVar("Result")
 
 
 class Unavailable(RequestError):
@@ -127,20 +154,6 @@ def _compute(call: Callable[[], Any], loop: asyncio.AbstractEventLoop, result: a
         loop.call_soon_threadsafe(settle)
 
 
-Notify = Callable[[dict[str, Any]], None]
-_RETRY_SECONDS = "1"
-_LOCAL = ("localhost", "127.0.0.1", "[::1]")
-_HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-}
-
-
 def local_names(host: str, further: Sequence[str] = ()) -> list[str] | None:
     """The names by which a service bound to this address may be called; None if any will do.
 
@@ -179,19 +192,23 @@ class Http:
         self.work = Work(limits)
 
     def routes(self) -> list[Route]:
-        """The paths, with their handlers."""
         raise NotImplementedError
 
     def admit(self, request: Request) -> None:
         """Raise a RequestError for a request that may not be answered; by default for unknown names of this machine."""
-        self._check_host(request)
+        if self._hosts is None:
+            return
+        given = request.headers.get("host", "").lower()
+        name = given.rpartition(":")[0] if given.rpartition(":")[2].isdigit() and not given.endswith("]") else given
+        if name not in self._hosts:
+            problem = f"the Host of the request is {shown(given)}"
+            raise RequestError(f"{problem}; expected {', '.join(sorted(self._hosts))}", 421)
 
     def path_of(self, request: Request) -> str:
         """The path, as the log and errors show it."""
         return request.url.path
 
     def app(self) -> Starlette:
-        """The ASGI application."""
         app = Starlette(routes=self.routes(), exception_handlers={HTTPException: self._not_routed})
         app.router.redirect_slashes = False
         return app
@@ -244,15 +261,6 @@ class Http:
         event |= {"ms": round(1000 * (time.monotonic() - began), 2), **getattr(request.state, "facts", {}), **failed}
         self._notify(event)
 
-    def _check_host(self, request: Request) -> None:
-        if self._hosts is None:
-            return
-        given = request.headers.get("host", "").lower()
-        name = given.rpartition(":")[0] if given.rpartition(":")[2].isdigit() and not given.endswith("]") else given
-        if name not in self._hosts:
-            problem = f"the Host of the request is {shown(given)}"
-            raise RequestError(f"{problem}; expected {', '.join(sorted(self._hosts))}", 421)
-
     async def body(self, request: Request) -> bytes:
         """The body, as far as it is JSON, not too long, and does not take too long."""
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -276,7 +284,6 @@ class Http:
 
 
 def as_json(body: bytes, status: int = 200) -> Response:
-    """An answer of JSON."""
     return Response(body, status, media_type="application/json")
 
 
@@ -284,16 +291,8 @@ def _error(status: int, message: str) -> Response:
     return as_json(encoded({"error": " ".join(message.split())}), status)
 
 
-_STYLE, _SCRIPT = "/*STYLE*/", "/*SCRIPT*/"
-_HERE = "rankwright.serving"
-SHARED_STYLE = ("rankwright", "shared.css")
-"""The styles of all pages."""
-
-_FILES = ("page.html", "page.css", "lists.css", "elements.js", "state.js", "search.js", "why.js", "keys.js")
-
-
 def page() -> Response:
-    """The search page as an answer, with its policy."""
+    """The search page."""
     return page_of((SHARED_STYLE, *((_HERE, name) for name in _FILES)))
 
 
@@ -329,3 +328,131 @@ def _digest(text: str) -> str:
 
 def _asset(package: str, name: str) -> str:
     return resources.files(package).joinpath(name).read_text(encoding="utf-8")
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket bound to an address; port 0 is any free one.
+
+    It knows its protocol: asyncio turns Nagle's algorithm off only then, and answers took 40 ms longer with it.
+    """
+    try:
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = addresses[0]
+        bound = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise InputError(f"--host is {host!r}, which is no address of this machine: {error.strerror}") from None
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+    except OSError as error:
+        bound.close()
+        problem = f"cannot listen at {host}, port {port}: {error.strerror}"
+        raise InputError(f"{problem}; another --port may be free") from None
+    return bound
+
+
+def address_of(bound: socket.socket) -> str:
+    host, port = bound.getsockname()[:2]
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+
+def json_lines(quiet: bool) -> Notify:
+    """A log on standard error: one line of JSON per event; if ``quiet``, no requests that succeeded."""
+    lock = threading.Lock()
+
+    def notify(event: dict[str, Any]) -> None:
+        if quiet and event.get("status", 500) < 500:
+            return
+        line = json.dumps({"time": datetime.now(UTC).isoformat(timespec="milliseconds")} | event)
+        with lock, contextlib.suppress(OSError, ValueError):  # whoever read it is gone
+            sys.stderr.write(line + "\n")
+            sys.stderr.flush()
+
+    return notify
+
+
+def serve(
+    app: Starlette,
+    service: Service | None,
+    bound: socket.socket,
+    notify: Notify,
+    *,
+    ready: Callable[[str], None],
+    seconds: float,
+    stop: threading.Event | None = None,
+) -> None:
+    """Serve until SIGINT or SIGTERM.
+
+    `app`, `service`: the application and what it serves; without a service, SIGHUP is not for us. `bound`: see
+    :func:`bind`. `notify`: the log. `ready`: called with the address once requests are taken. `seconds`: how long
+    requests under way have to finish at the end. `stop`: set to end the service from another thread, where there are no
+    signals.
+    """
+    config = uvicorn.Config(
+        app,
+        http="h11",
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=_CONNECTIONS,
+        backlog=_BACKLOG,
+        timeout_keep_alive=_KEEP_ALIVE,
+        timeout_graceful_shutdown=max(1, round(seconds) + 1),
+    )
+    with _logged(notify), _reloading(service):
+        asyncio.run(_Server(config, ready, stop).serve(sockets=[bound]))
+
+
+class _Server(uvicorn.Server):
+    """Reports when it is ready, and ends without raising the signal again: an end that was asked for is no error."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[str], None], stop: threading.Event | None) -> None:
+        super().__init__(config)
+        self._ready, self._stop = ready, stop
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._ready(address_of((sockets or [])[0]))
+
+    async def on_tick(self, counter: int) -> bool:
+        return await super().on_tick(counter) or (self._stop is not None and self._stop.is_set())
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self.should_exit:
+            self.force_exit = True
+        self.should_exit = True
+
+
+@contextlib.contextmanager
+def _reloading(service: Service | None) -> Iterator[None]:
+    """SIGHUP makes the service load all files again."""
+    if service is None or not hasattr(signal, "SIGHUP") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGHUP, lambda sig, frame: service.look_now())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@contextlib.contextmanager
+def _logged(notify: Notify) -> Iterator[None]:
+    """Uvicorn's messages go into the same log."""
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            notify({"event": "server", "error": record.getMessage()})
+
+    logger, handler = logging.getLogger("uvicorn"), Handler(logging.WARNING)
+    before = logger.propagate
+    logger.addHandler(handler)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.propagate = before

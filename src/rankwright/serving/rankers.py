@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -47,33 +47,6 @@ class Explanation:
     words: Mapping[str, str]
 
 
-class ServedRanker(Protocol):
-    """The interface that requests need."""
-
-    @property
-    def name(self) -> str:
-        """The name that requests use."""
-
-    @property
-    def can_search(self) -> bool:
-        """Whether it finds documents of an index."""
-
-    def facts(self) -> dict[str, Any]:
-        """Return what ``/version`` reports about the ranker."""
-
-    def search(self, text: str, k: int) -> tuple[Array, Array]:
-        """Numbers and scores of the top k documents, best first."""
-
-    def score_documents(self, text: str, docs: Array) -> Array:
-        """Scores of documents of the index."""
-
-    def score_rows(self, request: RankRequest) -> Array:
-        """Scores of documents whose features are in the request."""
-
-    def explain(self, text: str, a: int, b: int | None) -> Explanation:
-        """Why document a is above or below document b, or what sets it apart from all that are found."""
-
-
 class FunctionRanker:
     """A retrieval function over an index.
 
@@ -97,17 +70,15 @@ class FunctionRanker:
         return self._scorer.search(text, k)
 
     def score_documents(self, text: str, docs: Array) -> Array:
-        """Scores of documents of the index."""
         return self._scorer.scores(text, docs)
 
     def score_rows(self, request: RankRequest) -> Array:
-        """Reject features: a retrieval function takes none."""
         raise RequestError(
             f"{self.name} is a retrieval function, which takes no features; expected query and documents"
         )
 
     def explain(self, text: str, a: int, b: int | None) -> Explanation:
-        """What the words of the query add."""
+        """Why document a is above or below document b, or what sets it apart from all that are found."""
         docs, scores = self._scorer.search(text, max(self._scorer.view.n_docs, 1))
         places = _places(docs, a, b, self.name)
         chosen = [a] if b is None else [a, b]
@@ -155,21 +126,17 @@ class ModelRanker:
 
     @property
     def can_search(self) -> bool:
-        """Whether it finds documents of an index."""
         return self._engine is not None
 
     def with_index(self, index: Index) -> ModelRanker:
-        """The same model over another index."""
         return ModelRanker(self.name, self._saved, index, self._file, missing_as_zero=self._missing_as_zero)
 
     def facts(self) -> dict[str, Any]:
-        """Return what ``/version`` reports about the ranker."""
         kind = self._saved.header.get("kind", type(self._model).__name__)
         about = {"method": self._saved.method, "model": kind, "features": self._model.n_features}
         return {"name": self.name, "kind": "model", **about, **self._file}
 
     def search(self, text: str, k: int) -> tuple[Array, Array]:
-        """Numbers and scores of the top k documents, best first."""
         return self._with_index().search(text, k)
 
     def score_documents(self, text: str, docs: Array) -> Array:
@@ -178,14 +145,12 @@ class ModelRanker:
         return np.asarray(self._model.score(data.X, data.feature_names, data.indptr), np.float64)
 
     def score_rows(self, request: RankRequest) -> Array:
-        """Scores of documents whose features are in the request."""
         table, categories = _table(self._model, request)
         names = self._model.feature_names
         self._model.check_text(names, categories)
         return np.asarray(self._model.score(table, names, np.array([0, len(table)])), np.float64)
 
     def explain(self, text: str, a: int, b: int | None) -> Explanation:
-        """What the features add."""
         docs, scores = self._with_index().search(text, max(self._n_docs, 1))
         places = _places(docs, a, b, self.name)
         order = np.argsort(docs)  # the documents in the order in which they were scored
@@ -201,7 +166,6 @@ class ModelRanker:
         return self._engine
 
     def _data(self, text: str, docs: Array) -> RankingData:
-        """The features of documents for a query."""
         columns = self._with_index().columns
         X: Any = columns.values(text, docs)
         names: Sequence[str] | None = columns.names
@@ -209,6 +173,9 @@ class ModelRanker:
             X, names = self._model.with_missing(X, names)
         labels = np.zeros(len(docs))
         return RankingData.from_arrays(X, labels, group=[len(docs)], feature_names=names, allow_missing=True)
+
+
+ServedRanker = FunctionRanker | ModelRanker
 
 
 def _places(docs: Array, a: int, b: int | None, name: str) -> list[int]:
@@ -238,7 +205,8 @@ def _table(model: Any, request: RankRequest) -> tuple[Array, dict[int, tuple[Any
     if len(rows) * len(wanted) > _MAX_VALUES:
         raise RequestError(f"{len(rows):,} documents × {len(wanted):,} features are too many for one request", 413)
     columns = list(_columns(rows, request.names, wanted))
-    _check_width(model, request)
+    if request.names is None and isinstance(rows[0], list) and len(rows[0]) > model.n_features:  # by position
+        raise InputError(f"rows have {len(rows[0]):,} values, but the model has {model.n_features:,} features")
     lacking = [name for name, column in zip(wanted, columns, strict=True) if column is None]
     if lacking and not request.missing_as_zero:
         listed = ", ".join(shown(name) for name in lacking[:_NAMED]) + (" …" if len(lacking) > _NAMED else "")
@@ -266,14 +234,6 @@ def _columns(rows: list[Any], names: list[str] | None, wanted: Sequence[str]) ->
     for name in wanted:
         at = place.get(name, len(rows[0]))
         yield [row[at] for row in rows] if at < len(rows[0]) else None
-
-
-def _check_width(model: Any, request: RankRequest) -> None:
-    """Reject rows that are matched by position and have too many values."""
-    if request.names is None and isinstance((request.rows or [{}])[0], list):
-        width = len((request.rows or [[]])[0])
-        if width > model.n_features:
-            raise InputError(f"rows have {width:,} values, but the model has {model.n_features:,} features")
 
 
 def _coded(values: Sequence[Any], name: str) -> tuple[list[float], tuple[Any, ...]]:

@@ -57,7 +57,6 @@ class SearchRequest:
 
     @classmethod
     def of(cls, given: Sequence[tuple[str, str]], limits: Limits) -> SearchRequest:
-        """From the parameters of the address."""
         parameters = _parameters(given, ("q", "k", "ranker", "fields"), ("q",))
         fields = parameters.get("fields")
         listed = None if fields is None else tuple(part for part in fields.split(",") if part)
@@ -76,13 +75,11 @@ class ExplainRequest:
 
     @classmethod
     def of(cls, given: Sequence[tuple[str, str]], limits: Limits) -> ExplainRequest:
-        """From the parameters of the address."""
         parameters = _parameters(given, ("q", "doc", "against", "ranker"), ("q", "doc"))
-        if parameters["doc"] == parameters.get("against"):
+        query, document, against = _query(parameters["q"], "q", limits), parameters["doc"], parameters.get("against")
+        if document == against:
             raise RequestError("doc and against are the same document; expected two")
-        return cls(
-            _query(parameters["q"], "q", limits), parameters["doc"], parameters.get("against"), parameters.get("ranker")
-        )
+        return cls(query, document, against, parameters.get("ranker"))
 
 
 @dataclass(frozen=True)
@@ -103,7 +100,6 @@ class RankRequest:
 
     @classmethod
     def of(cls, body: bytes, limits: Limits) -> RankRequest:
-        """From the body of the request."""
         given = json_object(body, ("ranker", "features", "ids", "query", "documents", "missing_as_zero"))
         ranker, zero = given.get("ranker"), given.get("missing_as_zero", False)
         if ranker is not None and not isinstance(ranker, str):
@@ -120,10 +116,9 @@ class RankRequest:
             raise RequestError("expected features, or query and documents (ids of documents in the index)")
         if "ids" in given or zero:
             raise RequestError("ids and missing_as_zero belong to features; expected query and documents alone")
-        listed = _listed(given["documents"], "documents", limits.documents)
-        return cls(
-            ranker, None, None, _ids(listed, "documents", len(listed)), _query(given["query"], "query", limits), zero
-        )
+        documents = _listed(given["documents"], "documents", limits.documents)
+        ids = _ids(documents, "documents", len(documents))
+        return cls(ranker, None, None, ids, _query(given["query"], "query", limits), zero)
 
 
 def _parameters(given: Sequence[tuple[str, str]], allowed: tuple[str, ...], needed: tuple[str, ...]) -> dict[str, str]:
@@ -162,10 +157,6 @@ def _whole(text: str, name: str, maximum: int) -> int:
 
 def json_object(body: bytes, allowed: tuple[str, ...]) -> dict[str, Any]:
     """The object that a body holds, with no other names than these."""
-    return _object(_parsed(body), "the body", allowed)
-
-
-def _parsed(body: bytes) -> Any:
     try:
         value = json.loads(body.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant)
     except RecursionError:
@@ -174,7 +165,7 @@ def _parsed(body: bytes) -> Any:
         raise RequestError(f"the body is not JSON in UTF-8: {' '.join(str(error).split())[:200]}") from None
     if not is_shallow(value):
         raise RequestError("the body is nested too deeply")
-    return value
+    return _object(value, "the body", allowed)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -195,16 +186,13 @@ def _no_constant(name: str) -> Any:
 
 def _object(value: Any, holder: str, allowed: tuple[str, ...]) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise RequestError(f"{holder} is a JSON {_kind(value)}; expected an object with {', '.join(allowed)}")
+        kinds = {list: "list", str: "string", bool: "boolean", type(None): "null"}
+        kind = kinds.get(type(value), "number")
+        raise RequestError(f"{holder} is a JSON {kind}; expected an object with {', '.join(allowed)}")
     for name in value:
         if name not in allowed:
             raise RequestError(f"{holder} has the unknown name {shown(name)}; expected {', '.join(allowed)}")
     return value
-
-
-def _kind(value: Any) -> str:
-    kinds = {dict: "object", list: "list", str: "string", bool: "boolean", type(None): "null"}
-    return kinds.get(type(value), "number")
 
 
 def _listed(value: Any, name: str, maximum: int) -> list[Any]:

@@ -68,12 +68,12 @@ class Service:
         *,
         analyzer: str | None = None,
         missing_as_zero: bool = False,
-        notify: Callable[[dict[str, Any]], None] | None = None,
+        notify: Callable[[dict[str, Any]], None] = lambda event: None,
     ) -> None:
         self._folder = None if index is None else Path(index)
         self._models = _named(models)
         self._functions, self._analyzer, self._missing_as_zero = tuple(functions), analyzer, missing_as_zero
-        self._notify = notify or (lambda event: None)
+        self._notify = notify
         self._stamps: dict[str, Stamp | None] = {}
         self._loading = threading.Lock()
         self._wake, self._ended = threading.Event(), threading.Event()
@@ -112,7 +112,6 @@ class Service:
         self._wake.set()
 
     def close(self) -> None:
-        """End the thread that looks for new files."""
         self._ended.set()
         self._wake.set()
 
@@ -126,7 +125,6 @@ class Service:
         return time.monotonic() - began
 
     def version(self) -> dict[str, Any]:
-        """What ``/version`` says: the package, the rankers and the index."""
         index = self.state.index
         facts: dict[str, Any] = {"version": rankwright.__version__}
         facts["rankers"] = [ranker.facts() for ranker in self.state.rankers.values()]
@@ -225,10 +223,8 @@ class Service:
 
     def _keep(self, name: str, path: Path, error: BaseException) -> dict[str, str]:
         """Keep serving what is loaded, and record why; returns all problems."""
-        reason = (
-            error.message if isinstance(error, InputError) else getattr(error, "strerror", None) or "not enough memory"
-        )
-        problems = {**self.state.problems, name: " ".join(str(reason).split())}
+        reason = error.message if isinstance(error, InputError) else getattr(error, "strerror", None)
+        problems = {**self.state.problems, name: " ".join((reason or "not enough memory").split())}
         self.state = replace(self.state, problems=problems)
         self._notify({"event": "not loaded", "name": name, "file": path.name, "error": problems[name]})
         return problems
@@ -245,14 +241,12 @@ class Service:
         facts = {"file": path.name, "sha256": digest, "loaded": datetime.now(UTC).isoformat(timespec="seconds")}
         try:
             return ModelRanker(name, saved, index, facts, missing_as_zero=self._missing_as_zero)
-        except MissingFeaturesError as error:
-            raise MissingFeaturesError(error.message, path) from None
         except InputError as error:
-            raise InputError(error.message, path) from None
+            kind = MissingFeaturesError if isinstance(error, MissingFeaturesError) else InputError
+            raise kind(error.message, path) from None
 
 
 def _named(models: Sequence[str | Path]) -> dict[str, Path]:
-    """Model files by the stems of their names."""
     paths: dict[str, Path] = {}
     for path in map(Path, models):
         if path.stem in paths:
