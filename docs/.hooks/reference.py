@@ -69,7 +69,7 @@ def _object(home: str) -> Any:
 
 def _helps(command: click.Command, name: str, first: Sequence[str] = ()) -> Iterator[str]:
     """Yield the help of a command and its subcommands: the first ones as given, then the others."""
-    context = click.Context(command, info_name=name, terminal_width=100)
+    context = click.Context(command, info_name=name, terminal_width=100, **cli.context_settings)
     yield f"## {name}\n\n```text\n{command.get_help(context)}\n```"
     if isinstance(command, click.Group):
         for child in dict.fromkeys((*first, *command.list_commands(context))):

@@ -5,7 +5,7 @@ from contextlib import nullcontext
 import pytest
 from tests.cli.training_files import made
 
-from rankwright.cli import adapt, train, training
+from rankwright.cli import adapt, train
 from rankwright.cli.precompile import Precompiler
 from rankwright.io.letor_write import write_letor
 
@@ -13,7 +13,7 @@ from rankwright.io.letor_write import write_letor
 @pytest.fixture(autouse=True)
 def nothing_said_of_compiling(monkeypatch):
     """Messages do not depend on what is compiled already."""
-    for command in (training, adapt):
+    for command in (train, adapt):
         monkeypatch.setattr(command, "noting_compilation", lambda **_: nullcontext(lambda: False))
     monkeypatch.setattr(train, "precompiling", lambda method, *_: nullcontext(Precompiler(method, None)))
 

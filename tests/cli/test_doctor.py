@@ -34,15 +34,9 @@ def test_this_installation_works_and_fits_on_a_screen(tmp_path, monkeypatch, cap
     assert not list(tmp_path.iterdir())
 
 
-def test_every_row_has_its_name():
-    for name, check in doctor._CHECKS.items():
-        if name != "training":
-            assert check().name == name
-
-
 def test_a_gpu_is_named_and_none_is_no_problem(monkeypatch):
     monkeypatch.setattr(device, "_problem", lambda: "no NVIDIA GPU was found; expected a GPU, or device='cpu'")
-    assert doctor._gpu() == doctor.Finding("gpu", "ok", "not used: no NVIDIA GPU was found")
+    assert doctor._gpu() == doctor.Finding("ok", "not used: no NVIDIA GPU was found")
     monkeypatch.setattr(device, "_problem", lambda: "")
     monkeypatch.setattr(device, "name", lambda: "NVIDIA H200")
     monkeypatch.setattr(device, "free_bytes", lambda: 139e9)
@@ -88,14 +82,14 @@ def test_the_extras_are_those_of_the_package():
 
 
 def test_a_folder_that_cannot_be_written_is_a_problem_with_a_way_out(tmp_path):
-    row = doctor._folder("temporary", tmp_path / "nowhere", "set TMPDIR")
+    row = doctor._folder(tmp_path / "nowhere", "set TMPDIR")
     assert (row.state, row.todo) == ("problem", "set TMPDIR")
     assert "nowhere cannot be written: No such file or directory" in row.found
 
 
 def test_a_full_disk_is_a_problem(tmp_path, monkeypatch):
     monkeypatch.setattr(doctor, "_LITTLE_SPACE", 1e9)
-    assert doctor._folder("temporary", tmp_path, "go").state == "problem"
+    assert doctor._folder(tmp_path, "go").state == "problem"
 
 
 def test_little_memory_is_a_note(monkeypatch):

@@ -12,7 +12,7 @@ import pytest
 from tests.cli.training_files import facts_of, made, one_line, run
 
 from rankwright import RankingData, evaluate, read_data, read_run, write_data
-from rankwright.cli import training
+from rankwright.cli import precompile, train
 from rankwright.cli.main import main
 from rankwright.cli.precompile import noting_compilation
 from rankwright.io.letor_write import write_letor
@@ -266,7 +266,7 @@ def keyboard():
 
 def press(monkeypatch, at_pass, times=1):
     """Press Ctrl-C during a pass."""
-    watched = training.Watch.__call__
+    watched = train.Watch.__call__
 
     def pressed(self, check):
         if check.passes == at_pass:
@@ -274,7 +274,7 @@ def press(monkeypatch, at_pass, times=1):
                 signal.raise_signal(signal.SIGINT)
         watched(self, check)
 
-    monkeypatch.setattr(training.Watch, "__call__", pressed)
+    monkeypatch.setattr(train.Watch, "__call__", pressed)
 
 
 @pytest.mark.parametrize("times", [1, 2])
@@ -312,7 +312,7 @@ def test_ctrl_c_in_the_first_pass_waits_for_weights(files, keyboard, capsys, mon
 
 def test_progress_is_one_line_that_is_rewritten(files, capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr("rankwright.cli.training._INTERVAL", 0.0)
+    monkeypatch.setattr("rankwright.cli.train._INTERVAL", 0.0)
     code, _, err = run(capsys, "train", "train.txt", "--method", "svm-map", "--valid", "vali.txt", "-o", "m.rkw")
     assert code == 0
     live, closing = err.rsplit("\r", 1)
@@ -324,7 +324,7 @@ def test_progress_is_one_line_that_is_rewritten(files, capsys, monkeypatch):
 
 
 def test_it_says_when_it_has_to_compile(files, capsys, monkeypatch):
-    monkeypatch.setattr(training, "noting_compilation", noting_compilation)
+    monkeypatch.setattr(train, "noting_compilation", noting_compilation)
     fit = Ranker.fit_data
 
     def compiling(*given, **settings):
@@ -361,15 +361,15 @@ def test_what_is_compiled_is_seen_on_disk(tmp_path, monkeypatch):
 
     monkeypatch.setattr("rankwright.maxmargin.hinge._evaluate", Kernel)
     monkeypatch.setattr(smoothed, "minimise", Kernel)
-    assert training.must_compile()
+    assert precompile.must_compile()
     version = f"py{sys.version_info.major}{sys.version_info.minor}"
     index = tmp_path / f"smoothed.minimise-{code.co_firstlineno}.{version}.nbi"
     index.write_bytes(b"")
-    assert not training.must_compile()
+    assert not precompile.must_compile()
     os.utime(index, (0, 0))  # older than the source
-    assert training.must_compile()
+    assert precompile.must_compile()
     monkeypatch.setattr(Kernel.stats, "cache_path", None)  # unknown: say nothing
-    assert not training.must_compile()
+    assert not precompile.must_compile()
 
 
 def test_bins_make_a_model_over_the_raw_features(tmp_path, monkeypatch, capsys):

@@ -10,7 +10,7 @@ import pytest
 from tests.cli.training_files import facts_of, made, run
 
 from rankwright import RankingSVM, read_data
-from rankwright.cli import training
+from rankwright.cli import train
 from rankwright.cli.main import main
 from rankwright.io.letor_write import write_letor
 from rankwright.models.saving import load_model
@@ -86,7 +86,7 @@ def keyboard():
 
 def press(monkeypatch, when):
     """Press Ctrl-C once, when a pass or round of cross-validation is the right one."""
-    watched, pressed = training.Watch.__call__, []
+    watched, pressed = train.Watch.__call__, []
 
     def call(self, check):
         if not pressed and when(self._fold, check):
@@ -94,7 +94,7 @@ def press(monkeypatch, when):
             signal.raise_signal(signal.SIGINT)
         watched(self, check)
 
-    monkeypatch.setattr(training.Watch, "__call__", call)
+    monkeypatch.setattr(train.Watch, "__call__", call)
 
 
 def test_ctrl_c_chooses_by_the_folds_that_are_finished(files, keyboard, capsys, monkeypatch):
@@ -127,7 +127,7 @@ def test_ctrl_c_in_the_first_fold_leaves_no_model(files, keyboard, capsys, monke
 
 def test_progress_says_which_fold(files, capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr("rankwright.cli.training._INTERVAL", 0.0)
+    monkeypatch.setattr("rankwright.cli.train._INTERVAL", 0.0)
     _, _, err = run(capsys, "train", "train.txt", "--method", "svm-map", "--cv", "3", "-o", "m.rkw")
     shown = [line.strip() for line in err.split("\r")]
     assert re.match(r"fold 1 of 3  C 0\.0001 \(1 of 8\)  pass 1  gap \S+ %$", shown[1])

@@ -9,7 +9,7 @@ import pytest
 from at_work_dask import scheduler_running
 
 from in_partitions import made_up
-from rankwright.cli import train, training
+from rankwright.cli import train
 from rankwright.cli.main import main
 from rankwright.cli.precompile import Precompiler
 from rankwright.cluster.journal import Journal
@@ -24,7 +24,7 @@ TREES = ["train", "t.partitions", "--method", "lambdamart", "--cv", "0", "--set"
 def partitions(tmp_path, monkeypatch):
     """A folder of partitions, to train on."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(training, "noting_compilation", lambda **_: nullcontext(lambda: False))
+    monkeypatch.setattr(train, "noting_compilation", lambda **_: nullcontext(lambda: False))
     monkeypatch.setattr(train, "precompiling", lambda method, *_: nullcontext(Precompiler(method, None)))
     write_letor(made_up(24), "t.txt")
     assert main(["convert", "t.txt", "--by-query", "3", "-o", "t.partitions"]) == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -22,15 +21,15 @@ from rankwright.cli.options import (
     columns_option,
     integers,
     json_option,
+    measure_option,
     missing_option,
     numbers,
     output_option,
-    relevant_option,
     seed_option,
     threads_option,
 )
 from rankwright.cli.precompile import noting_compilation
-from rankwright.cli.printing import progress
+from rankwright.cli.printing import inform, print_json, progress, warn
 from rankwright.errors import InputError
 from rankwright.training.methods import LISTED, parse_method
 
@@ -45,6 +44,8 @@ if TYPE_CHECKING:
 _TESTS = {"closed": "test", "open": "open test"}
 _OTHERS = {"train": "training", "valid": "validation", "rich": "background"}
 _NOT_SET = ("background", "cv", "random_state")  # and what Python alone, or the command, sets
+_METHOD_HELP = "auto tries all and prefers the simplest that is not significantly worse than the best."
+_WEIGHTS_HELP = "How weights of interpolations are found: by exact line search, or by a linear LambdaRank."
 _IN_DOMAIN_HELP = f"What to train on FEATURES: {LISTED}."
 _SET_HELP = "A parameter of the --in-domain method, such as hidden=15; an unknown name lists them all."
 _VALID_HELP = "In-domain validation data, to choose by; without it, cross-validation over the queries of FEATURES."
@@ -59,58 +60,26 @@ _TREES_HELP = "Most trees, or rounds of LambdaBoost; how many are kept is chosen
 @click.command("adapt")
 @click.argument("backgrounds", metavar="MODEL...", type=FILE, nargs=-1, required=True)
 @click.argument("features", metavar="FEATURES", type=FILE)
-@click.option("--valid", type=FILE, metavar="FILE", help=_VALID_HELP)
+@click.option("--valid", type=FILE, help=_VALID_HELP)
 @click.option("--cv", type=Integer(2), metavar="K", help="Without --valid: folds of queries.  [default: 5]")
-@click.option(
-    "--background-data",
-    type=FILE,
-    metavar="FILE",
-    multiple=True,
-    help="Data of a rich domain, for augment; repeatable.",
-)
-@click.option(
-    "--method",
-    type=click.Choice(["auto", *METHODS]),
-    default="auto",
-    show_default=True,
-    help="auto tries all and prefers the simplest that is not significantly worse than the best.",
-)
-@click.option("--in-domain", default=IN_DOMAIN, show_default=True, metavar="METHOD", help=_IN_DOMAIN_HELP)
+@click.option("--background-data", type=FILE, multiple=True, help="Data of a rich domain, for augment; repeatable.")
+@click.option("--method", type=click.Choice(["auto", *METHODS]), default="auto", help=_METHOD_HELP)
+@click.option("--in-domain", default=IN_DOMAIN, metavar="METHOD", help=_IN_DOMAIN_HELP)
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help=_SET_HELP)
-@click.option(
-    "--weights",
-    type=click.Choice(["powell", "lambdarank"]),
-    default="powell",
-    show_default=True,
-    help="How weights of interpolations are found: by exact line search, or by a linear LambdaRank.",
-)
+@click.option("--weights", type=click.Choice(["powell", "lambdarank"]), default="powell", help=_WEIGHTS_HELP)
 @output_option("Model file, such as m.rkw.")
-@click.option(
-    "-m",
-    "--measure",
-    default="nDCG@10",
-    show_default=True,
-    metavar="NAME",
-    help="Measure to optimise and to choose by.",
-)
-@click.option("--test", "closed", type=FILE, metavar="FILE", help="Closed test: data like the in-domain data.")
-@click.option("--open-test", "later", type=FILE, metavar="FILE", help="Open test: later, or different, data.")
-@click.option(
-    "--harm",
-    type=click.FloatRange(0),
-    default=0.05,
-    show_default=True,
-    help="A query harmed: a drop of more than this.",
-)
+@measure_option("Measure to optimise and to choose by.", default="nDCG@10")
+@click.option("--test", "closed", type=FILE, help="Closed test: data like the in-domain data.")
+@click.option("--open-test", "later", type=FILE, help="Open test: later, or different, data.")
+@click.option("--harm", type=click.FloatRange(0), default=0.05, help="A query harmed: a drop of more than this.")
 @click.option("--curve", metavar="10,20,50", help="Learning curve on --test, by number of in-domain queries.")
-@click.option("--repeats", type=Integer(1), default=5, show_default=True, help="Samples of each size.")
-@click.option("--plot", type=FILE, metavar="FILE", help="Draw the learning curve (.png or .svg).")
-@click.option("--leaves", default="10", show_default=True, metavar="2,4,10", callback=integers, help=_LEAVES_HELP)
+@click.option("--repeats", type=Integer(1), default=5, help="Samples of each size.")
+@click.option("--plot", type=FILE, help="Draw the learning curve (.png or .svg).")
+@click.option("--leaves", default="10", metavar="2,4,10", callback=integers, help=_LEAVES_HELP)
 @click.option("--rate", metavar="0.1,0.5", callback=numbers, help=_RATE_HELP)
 @click.option("--trees", type=Integer(1), metavar="NUMBER", help=_TREES_HELP)
 @columns_option
 @clean_options
-@relevant_option
 @missing_option
 @seed_option()
 @threads_option()
@@ -157,8 +126,10 @@ def command(
     from rankwright.adaptation.ways import adapt
 
     sizes = _sizes(curve, plot, closed)
+    if cv is not None and valid is not None:
+        raise InputError("--cv chooses without validation data; expected either --cv or --valid")
     read = partial(_prepared, columns=columns, cleaner=cleaner_alone(options), threads=options["threads"])
-    shared = _shared(**options) | _folds(cv, valid)
+    shared = _shared(**options) | ({} if cv is None else {"cv": cv})
     rich = {f"rich {number}": path for number, path in enumerate(background_data, 1)}
     inputs = {"train": features, "valid": valid, **rich, "closed": closed, "open": later}
     for written in (target, plot):
@@ -181,14 +152,14 @@ def command(
             write_curve(points, report.measure, plot)
     adapted.save(target)
     if as_json:
-        click.echo(json.dumps(_facts(adapted, report, target), ensure_ascii=False))
+        print_json(_facts(adapted, report, target))
         return
     _show(adapted, valid or features)
     if report is not None:
         click.echo("\n" + report.text().rstrip())
     for path in (target, plot):
         if path is not None:
-            click.echo(f"wrote {path}", err=True)
+            inform(f"wrote {path}")
 
 
 def _shared(settings: Sequence[str], measure: str, seed: int, threads: int, **others: Any) -> dict[str, Any]:
@@ -197,18 +168,12 @@ def _shared(settings: Sequence[str], measure: str, seed: int, threads: int, **ot
 
     in_domain = others["in_domain"]
     parameters = parse_method(in_domain).parameters()
-    settable = [name for name, one in parameters.items() if name not in _NOT_SET and not one.instead]
+    settable = [name for name, value in parameters.items() if name not in _NOT_SET and not value.instead]
     assignments = assigned(settings, settable)
     if isinstance(assignments.get("losses"), str):
         assignments["losses"] = [loss.strip() for loss in assignments["losses"].split(",")]
     further = {"measure": parse_measure(measure), "random_state": seed, "n_jobs": threads}
     return {**others, **further, "in_domain_settings": assignments}
-
-
-def _folds(cv: int | None, valid: Path | None) -> dict[str, Any]:
-    if cv is not None and valid is not None:
-        raise InputError("--cv chooses without validation data; expected either --cv or --valid")
-    return {} if cv is None else {"cv": cv}
 
 
 def _load(paths: Sequence[Path]) -> dict[str, SavedModel]:
@@ -220,10 +185,10 @@ def _load(paths: Sequence[Path]) -> dict[str, SavedModel]:
     return {path.name if unique else str(path): load_model(path) for path in paths}
 
 
-def _check_different(what: str, paths: Sequence[Path]) -> None:
+def _check_different(role: str, paths: Sequence[Path]) -> None:
     for number, path in enumerate(paths):
         if path.exists() and any(other.exists() and path.samefile(other) for other in paths[:number]):
-            raise InputError(f"is given twice as {what}; expected different files", path)
+            raise InputError(f"is given twice as {role}; expected different files", path)
 
 
 def _read(
@@ -242,17 +207,15 @@ def _read(
             data[name] = _fitting(read, name, data.get("train", read), saved, path, missing_as_zero)
     tests = {name: words for name, words in _TESTS.items() if name in data}
     fingerprints: dict[str, list[Fingerprints]] = {}
-    for name, one in data.items() if tests else ():
-        fingerprints.setdefault(name.partition(" ")[0], []).append(Fingerprints.of(one))
+    for name, given in data.items() if tests else ():
+        fingerprints.setdefault(name.partition(" ")[0], []).append(Fingerprints.of(given))
     for name, words in tests.items():
         for other, whose in _OTHERS.items():
-            shared = (
-                fingerprints[name][0].shared_with(Fingerprints.join(fingerprints[other]), words, whose)
-                if other in fingerprints
-                else None
-            )
-            if shared is not None:
-                click.echo(f"warning: {shared.text}", err=True)
+            if other in fingerprints:
+                joined = Fingerprints.join(fingerprints[other])
+                shared = fingerprints[name][0].shared_with(joined, words, whose)
+                if shared is not None:
+                    warn(shared.text)
     return data
 
 
@@ -263,12 +226,7 @@ def _prepared(name: str, path: Path, *, columns: Columns | None, cleaner: Cleane
 
 
 def _fitting(
-    data: RankingData,
-    name: str,
-    train: RankingData,
-    saved: Mapping[str, SavedModel],
-    path: Path,
-    missing_as_zero: bool,
+    data: RankingData, name: str, train: RankingData, saved: Mapping[str, SavedModel], path: Path, missing_as_zero: bool
 ) -> RankingData:
     """Data with the features of the background models, or those of the new domain; an error if it lacks some."""
     from rankwright.data.dataset import MissingFeaturesError, add_missing
@@ -276,19 +234,19 @@ def _fitting(
     role = name.partition(" ")[0]
     if missing_as_zero:
         X, names = data.X, data.feature_names
-        for one in saved.values():
-            X, names = one.model.with_missing(X, names)
+        for background in saved.values():
+            X, names = background.model.with_missing(X, names)
         if name != "train":
             X, names = add_missing(X, names, train.n_features, train.feature_names)
         data = dataclasses.replace(data, X=X, feature_names=names)
     which = ""
     try:
         if role in ("valid", "rich"):
-            what = "the in-domain data" if role == "rich" else "the training data"
-            return data.matched_to(train.n_features, train.feature_names, what=what, zeros_left_out=role == "valid")
-        for called, one in saved.items():
-            which = f" {called}" if len(saved) > 1 else ""
-            one.model.score(data.X[:1], data.feature_names)
+            domain = "the in-domain data" if role == "rich" else "the training data"
+            return data.matched_to(train.n_features, train.feature_names, what=domain, zeros_left_out=role == "valid")
+        for title, background in saved.items():
+            which = f" {title}" if len(saved) > 1 else ""
+            background.model.score(data.X[:1], data.feature_names)
     except InputError as error:
         message = error.message.replace("the model", f"the model{which}")
         if isinstance(error, MissingFeaturesError):
@@ -320,19 +278,19 @@ def _show(adapted: Adapted, judged: Path) -> None:
 
     measure = str(adapted.chosen.evaluation.measures[0])
     rows = []
-    for one in adapted.candidates:
-        mark = "→" if one is adapted.chosen else " "
+    for candidate in adapted.candidates:
+        mark = "→" if candidate is adapted.chosen else " "
         cells = ["", "", ""]
-        if one.name != "background":
-            apart, (low, high), p = adapted.differences(one.name)
-            cells = [f"{apart:+.4f}", f"[{low:+.4f}, {high:+.4f}]", f"{p:.3f}"]
-        rows.append((f"{mark} {one.name}", f"{one.value:.4f}", *cells, f"{one.seconds:.1f} s"))
-    several = any(one.name.startswith("background (") for one in adapted.candidates)
+        if candidate.name != "background":
+            difference, (low, high), p = adapted.differences(candidate.name)
+            cells = [f"{difference:+.4f}", f"[{low:+.4f}, {high:+.4f}]", f"{p:.3f}"]
+        rows.append((f"{mark} {candidate.name}", f"{candidate.value:.4f}", *cells, f"{candidate.seconds:.1f} s"))
+    several = any(candidate.name.startswith("background (") for candidate in adapted.candidates)
     start = "the interpolated backgrounds" if several else "the background ranker"
     where = judged.name if adapted.folds is None else f"{judged.name}, {adapted.folds.words}"
     notes = [f"on {where}: {len(adapted.chosen.evaluation.query_ids):,} queries; differences from {start}"]
-    notes += [_tuned(one, measure, where) for one in adapted.candidates if one.tried]
-    notes += [f"{name} could not be used: {why}" for name, why in adapted.failures.items()]
+    notes += [_tuned(candidate, measure, where) for candidate in adapted.candidates if candidate.tried]
+    notes += [f"{name} could not be used: {reason}" for name, reason in adapted.failures.items()]
     notes.append(f"chosen: {adapted.reason}")
     if "weights" in adapted.chosen.details:
         weights = [f"{weight:.3g} {name}" for name, weight in adapted.chosen.details["weights"].items()]
@@ -341,20 +299,21 @@ def _show(adapted: Adapted, judged: Path) -> None:
     click.echo(draw(TextTable(header, tuple(rows), tuple(notes))).rstrip())
 
 
-def _tuned(one: Candidate, measure: str, where: str) -> str:
-    said = [f"{name} {value}" for name, value in one.details.items()]
-    if one.training is not None and one.training.rounds is not None:
-        said.append(f"{one.training.rounds.kept} {one.training.rounds.unit}")
-    many = f"the best of {len(one.tried)} settings by {measure} on {where}"
-    return f"{one.name}: {', '.join(said)}, {many} ({one.value:.4f})"
+def _tuned(candidate: Candidate, measure: str, where: str) -> str:
+    settings = [f"{name} {value}" for name, value in candidate.details.items()]
+    if candidate.training is not None and candidate.training.rounds is not None:
+        settings.append(f"{candidate.training.rounds.kept} {candidate.training.rounds.unit}")
+    many = f"the best of {len(candidate.tried)} settings by {measure} on {where}"
+    return f"{candidate.name}: {', '.join(settings)}, {many} ({candidate.value:.4f})"
 
 
 def _facts(adapted: Adapted, report: RobustnessReport | None, target: Path) -> dict[str, Any]:
-    candidates = {
-        one.name: {"value": one.value, "seconds": one.seconds, **one.facts}
-        | ({"tried": [{**point, "value": value} for point, value in one.tried]} if one.tried else {})
-        for one in adapted.candidates
-    }
+    candidates: dict[str, Any] = {}
+    for candidate in adapted.candidates:
+        facts = {"value": candidate.value, "seconds": candidate.seconds, **candidate.facts}
+        if candidate.tried:
+            facts["tried"] = [{**point, "value": value} for point, value in candidate.tried]
+        candidates[candidate.name] = facts
     return {
         "model": str(target),
         "chosen": adapted.chosen.name,

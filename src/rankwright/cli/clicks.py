@@ -9,7 +9,7 @@ import click
 
 from rankwright.cli.files import check_targets, read_features
 from rankwright.cli.options import FILE, Integer, output_option
-from rankwright.cli.printing import reading
+from rankwright.cli.printing import inform, listed, reading, warn
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _COLUMNS_HELP = (
 )
 _QUANTILES_HELP = "Cut the estimates into grades at these quantiles.  [default: 0.5,0.75,0.9]"
 _CAUTIOUS_HELP = "Grade by the lower end of the interval, so that what was seen rarely gets a low grade."
-_KNOWN_HELP = "CSV with position and propensity: take these, instead of estimating them.  [pbm]"
+_PROPENSITIES_HELP = "CSV with position and propensity: take these, instead of estimating them.  [pbm]"
 _NUMBER_HELP = "Write the queries as `number TAB text` and number them in FILE; needed where queries are texts."
 _FEATURES_HELP = "With --write-pages: features of queries and documents, with their ids."
 _PAGES_HELP = (
@@ -54,28 +54,22 @@ def _columns(_: click.Context, param: click.Parameter, text: str | None) -> dict
 @click.command("clicks")
 @click.argument("log", metavar="LOG", type=FILE)
 @output_option("Judgements to write.")
-@click.option(
-    "--model",
-    type=click.Choice(["pbm", "coec", "cascade", "sdbn", "dbn"]),
-    default="pbm",
-    show_default=True,
-    help=_MODEL_HELP,
-)
+@click.option("--model", type=click.Choice(["pbm", "coec", "cascade", "sdbn", "dbn"]), default="pbm", help=_MODEL_HELP)
 @click.option("--columns", callback=_columns, metavar="NAME=COLUMN,…", help=_COLUMNS_HELP)
-@click.option("--ubi-queries", type=FILE, metavar="FILE", help="ubi_queries as JSON lines, if LOG is ubi_events.")
-@click.option("--min-impressions", type=Integer(1), default=10, show_default=True, help="Fewest of a judged document.")
+@click.option("--ubi-queries", type=FILE, help="ubi_queries as JSON lines, if LOG is ubi_events.")
+@click.option("--min-impressions", type=Integer(1), default=10, help="Fewest of a judged document.")
 @click.option("--quantiles", callback=_parts, metavar="NUMBERS", help=_QUANTILES_HELP)
 @click.option("--thresholds", callback=_parts, metavar="NUMBERS", help="Cut the estimates at these values instead.")
 @click.option("--cautious", is_flag=True, help=_CAUTIOUS_HELP)
-@click.option("--propensities", "known", type=FILE, metavar="FILE", help=_KNOWN_HELP)
-@click.option("--max-clicks", type=Integer(1), default=50, show_default=True, help="Drop sessions with more.")
-@click.option("--max-impressions", type=Integer(1), default=2000, show_default=True, help="Drop sessions with more.")
-@click.option("--max-share", type=click.FloatRange(0, 1), default=0.9, show_default=True, help=_SHARE_HELP)
-@click.option("--write-estimates", "estimates", type=FILE, metavar="FILE", help="Write all estimates as CSV.")
-@click.option("--write-propensities", "looks", type=FILE, metavar="FILE", help="Write those of positions as CSV.")
-@click.option("--features", type=FILE, metavar="FILE", help=_FEATURES_HELP)
-@click.option("--write-pages", "pages", type=FILE, metavar="FILE", help=_PAGES_HELP)
-@click.option("--write-queries", "numbered", type=FILE, metavar="FILE", help=_NUMBER_HELP)
+@click.option("--propensities", type=FILE, help=_PROPENSITIES_HELP)
+@click.option("--max-clicks", type=Integer(1), default=50, help="Drop sessions with more.")
+@click.option("--max-impressions", type=Integer(1), default=2000, help="Drop sessions with more.")
+@click.option("--max-share", type=click.FloatRange(0, 1), default=0.9, help=_SHARE_HELP)
+@click.option("--write-estimates", "estimates", type=FILE, help="Write all estimates as CSV.")
+@click.option("--write-propensities", "looks", type=FILE, help="Write those of positions as CSV.")
+@click.option("--features", type=FILE, help=_FEATURES_HELP)
+@click.option("--write-pages", "pages", type=FILE, help=_PAGES_HELP)
+@click.option("--write-queries", "numbered", type=FILE, help=_NUMBER_HELP)
 def command(log: Path, target: Path, **options: Any) -> None:
     """Turn impressions and clicks into judgements, with users' habit of looking at the top taken out.
 
@@ -96,12 +90,12 @@ def command(log: Path, target: Path, **options: Any) -> None:
     from rankwright.io.trec import write_qrels
 
     targets = [target, *(options[name] for name in ("estimates", "looks", "pages", "numbered") if options[name])]
-    sources = (log, options["ubi_queries"], options["known"], options["features"])
+    sources = (log, options["ubi_queries"], options["propensities"], options["features"])
     check_targets(targets, sources, options["pages"])
     _check_pages(options)
     if options["quantiles"] is not None and options["thresholds"] is not None:
         raise InputError("--quantiles and --thresholds are both given; expected one of them")
-    propensities = None if options["known"] is None else read_propensities(options["known"])
+    propensities = None if options["propensities"] is None else read_propensities(options["propensities"])
     with reading(log) as progress:
         clicks = read_clicks(log, columns=options["columns"], queries=options["ubi_queries"], progress=progress)
     filtered = drop_sessions(clicks, **{name: options[name] for name in ("max_clicks", "max_impressions", "max_share")})
@@ -115,10 +109,8 @@ def command(log: Path, target: Path, **options: Any) -> None:
     how = {name: options[name] for name in ("quantiles", "thresholds", "cautious")}
     qrels = result.qrels(**how, query_ids=names)
     if not qrels.n_docs:
-        what = (
-            f"no document has {options['min_impressions']:,} impressions; expected more of them, or --min-impressions"
-        )
-        raise InputError(what, log)
+        problem = f"no document has {options['min_impressions']:,} impressions"
+        raise InputError(f"{problem}; expected more of them, or --min-impressions", log)
     pages = None if options["pages"] is None else _pages(log, filtered, names, options["features"])
     write_qrels(qrels, target)
     if options["estimates"] is not None:
@@ -128,9 +120,9 @@ def command(log: Path, target: Path, **options: Any) -> None:
     summary = None if pages is None else _write_pages(pages, options["pages"])
     if options["numbered"] is not None:
         _write_queries(filtered, names, options["numbered"])
-    _tell(clicks, filtered, result, how, targets)
+    _report(clicks, filtered, result, how, targets)
     if summary is not None:
-        click.echo(summary, err=True)
+        inform(summary)
 
 
 def _names(log: ClickLog, numbered: Path | None) -> list[str]:
@@ -139,20 +131,16 @@ def _names(log: ClickLog, numbered: Path | None) -> list[str]:
         return [str(number) for number in range(1, len(log.query_ids) + 1)]
     text = next((query for query in log.query_ids if len(query.split()) != 1 or query != query.strip()), None)
     if text is not None:
-        raise InputError(
-            f"the query {text[:60]!r} is text, and qrels need ids of one word; expected --write-queries FILE, which "
-            "numbers the queries"
-        )
+        problem = f"the query {text[:60]!r} is text, and qrels need ids of one word"
+        raise InputError(f"{problem}; expected --write-queries FILE, which numbers the queries")
     return list(log.query_ids)
 
 
 def _check_pages(options: dict[str, Any]) -> None:
     """Reject one of --features and --write-pages without the other, and a file that cannot be written."""
-    given = {
-        f"--{name}": options[key] is not None for name, key in (("features", "features"), ("write-pages", "pages"))
-    }
-    if len(set(given.values())) > 1:
-        missing, present = sorted(given, key=lambda name: given[name])
+    if (options["features"] is None) != (options["pages"] is None):
+        names = ("--features", "--write-pages")
+        present, missing = names if options["pages"] is None else names[::-1]
         raise InputError(f"{present} is given without {missing}; expected both")
     if options["pages"] is not None:
         from rankwright.io.detect import check_suffix
@@ -190,28 +178,28 @@ def _write_queries(log: ClickLog, names: list[str], path: Path) -> None:
             out.write(f"{name}\t{' '.join(query.split())}\n".encode("utf-8", "replace"))
 
 
-def _tell(clicks: ClickLog, log: ClickLog, result: ClickEstimates, how: dict[str, Any], targets: list[Path]) -> None:
+def _report(clicks: ClickLog, log: ClickLog, result: ClickEstimates, how: dict[str, Any], targets: list[Path]) -> None:
     import numpy as np
 
     for note in log.notes:
-        click.echo(note, err=True)
+        inform(note)
     counts = f"{log.n_impressions:,} impressions, {log.n_clicks:,} clicks, {len(log.query_ids):,} queries"
-    click.echo(f"read {counts}, {clicks.n_pairs:,} pairs of a query and a document", err=True)
+    inform(f"read {counts}, {clicks.n_pairs:,} pairs of a query and a document")
     looks = result.propensities
     if result.model != "coec":
-        said = ", ".join(f"{at} {value:.2f}" for at, value in zip(looks.position[:10], looks.value[:10], strict=True))
-        click.echo(f"looked at, by position: {said}{', …' if len(looks.position) > 10 else ''}", err=True)
+        shares = [f"{at} {value:.2f}" for at, value in zip(looks.position, looks.value, strict=True)]
+        inform(f"looked at, by position: {listed(shares, 10)}")
     unknown = looks.position[np.isnan(looks.value)]
     if len(unknown):
         at = ", ".join(map(str, unknown[:10].tolist()))
-        what = "no document links them to the others, so their impressions do not count"
-        click.echo(f"warning: propensities of positions {at} are not known: {what}", err=True)
+        reason = "no document links them to the others, so their impressions do not count"
+        warn(f"propensities of positions {at} are not known: {reason}")
     if not result.converged:
-        click.echo(f"warning: EM did not come to rest in {len(result.history) - 1:,} steps", err=True)
+        warn(f"EM did not come to rest in {len(result.history) - 1:,} steps")
     few = int((~result.kept & (np.bincount(log.pair, minlength=log.n_pairs) > 0)).sum())
     if few:
-        what = "looked at" if result.model in ("cascade", "sdbn", "dbn") else "impressions"
-        click.echo(f"left out {few:,} pairs with fewer than {result.min_impressions:,} {what}", err=True)
+        unit = "looked at" if result.model in ("cascade", "sdbn", "dbn") else "impressions"
+        inform(f"left out {few:,} pairs with fewer than {result.min_impressions:,} {unit}")
     grades = result.grades(**how)
-    shares = ", ".join(f"{grade}: {int((grades == grade).sum()):,}" for grade in range(int(grades.max()) + 1))
-    click.echo(f"wrote {', '.join(map(str, targets))}: grades {shares}", err=True)
+    counts = ", ".join(f"{grade}: {int((grades == grade).sum()):,}" for grade in range(int(grades.max()) + 1))
+    inform(f"wrote {', '.join(map(str, targets))}: grades {counts}")

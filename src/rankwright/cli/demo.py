@@ -18,7 +18,7 @@ import numpy as np
 
 from rankwright.cli.main import cli
 from rankwright.cli.options import output_option, seed_option, threads_option
-from rankwright.cli.printing import ERASE, RETURN, progress, styled
+from rankwright.cli.printing import ERASE, RETURN, inform, progress, styled
 from rankwright.errors import InputError
 from rankwright.evaluation.render import TextTable, draw
 from rankwright.evaluation.significance import bootstrap_interval
@@ -62,7 +62,6 @@ class _Parts:
     "folder",
     type=click.Path(file_okay=False, path_type=Path),
     default="demo",
-    show_default=True,
     help="Folder to write to.",
 )
 @seed_option()
@@ -405,4 +404,4 @@ def collection_command(name: str, target: Path) -> None:
     kinds = Counter(made.kinds.values())
     queries = " and ".join(f"{number:,} {kind}" for kind, number in kinds.items())
     facts = f"{len(made.documents):,} documents, {queries} queries, {made.qrels.n_docs:,} judgements"
-    click.echo(f"wrote {target}: {facts}", err=True)
+    inform(f"wrote {target}: {facts}")

@@ -12,15 +12,15 @@ from rankwright.cli.files import check_plots, clean_data, cleaner_alone, naming_
 from rankwright.cli.options import (
     FILE,
     clean_options,
+    given_options,
     json_option,
+    measure_option,
     numbers,
     parameter_options,
-    relevant_option,
     training_data_options,
 )
-from rankwright.cli.precompile import COMPILING
-from rankwright.cli.printing import progress
-from rankwright.cli.training import must_compile
+from rankwright.cli.precompile import COMPILING, must_compile
+from rankwright.cli.printing import inform, progress
 from rankwright.errors import InputError
 from rankwright.maxmargin.structured_svm import StructuredSVM
 
@@ -48,16 +48,15 @@ _PARAMETERS = ("standardize", "tol", "max_passes")  # of every fit, declared by 
 
 @click.command("diagnose")
 @click.argument("features", metavar="FEATURES", type=FILE)
-@click.option("--losses", default=_DEFAULT_LOSSES, show_default=True, metavar="LIST", help=_LOSSES_HELP)
+@click.option("--losses", default=_DEFAULT_LOSSES, metavar="LIST", help=_LOSSES_HELP)
 @click.option("--C-grid", "C_grid", metavar="0.01,0.1,1", callback=numbers, help=_GRID_HELP)
-@click.option("--valid", type=FILE, metavar="FILE", help="Validation data, to evaluate on.")
-@click.option("-m", "--measure", "measures", multiple=True, metavar="NAME", help=_MEASURE_HELP)
-@click.option("-o", "--output", "plots", multiple=True, type=FILE, metavar="FILE", help=_OUTPUT_HELP)
-@click.option("--csv", "csv_file", type=FILE, metavar="FILE", help="Write the table with all digits.")
+@click.option("--valid", type=FILE, help="Validation data, to evaluate on.")
+@measure_option(_MEASURE_HELP, "measures", multiple=True)
+@click.option("-o", "--output", "plots", multiple=True, type=FILE, help=_OUTPUT_HELP)
+@click.option("--csv", "csv_file", type=FILE, help="Write the table with all digits.")
 @parameter_options(StructuredSVM, *_PARAMETERS)
 @training_data_options
 @clean_options
-@relevant_option
 @json_option("Print the table and the findings as one JSON object.")
 @click.option("--pairs", is_flag=True, help=_PAIRS_HELP)
 @click.option("--query", "queries", multiple=True, metavar="ID", help=_QUERY_HELP)
@@ -95,6 +94,7 @@ def command(
       rankwright diagnose train.txt --losses map,ndcg,pairs --valid vali.txt -m nDCG@10 -o health.png -o health.svg
       rankwright diagnose train.txt --pairs --query 12 --query 50 -o pairs.png
     """
+    from rankwright.io.files import replace_file
     from rankwright.maxmargin.cost import DEFAULT_GRID
     from rankwright.measures import parse_measure
     from rankwright.training.health import check_losses, training_health
@@ -115,7 +115,7 @@ def command(
 
     data, held_out = read(features, group), None if valid is None else read(valid, valid_group)
     if must_compile():
-        click.echo(COMPILING, err=True)
+        inform(COMPILING)
     health: TrainingHealth | PairModels
     with naming_files({TRAINING: features, VALIDATION: valid}), progress("training") as update:
         if pairs:
@@ -128,10 +128,11 @@ def command(
     for plot in plots:
         health.plot(plot)
     if csv_file is not None:
-        _write(csv_file, health.render("csv"))
+        with replace_file(csv_file) as out:
+            out.write(health.render("csv").encode())
     click.echo(text, nl=False)
     for target in targets:
-        click.echo(f"wrote {target}", err=True)
+        inform(f"wrote {target}")
 
 
 def _check_pairs(pairs: bool, C_grid: list[float] | None, queries: tuple[str, ...]) -> None:
@@ -140,10 +141,10 @@ def _check_pairs(pairs: bool, C_grid: list[float] | None, queries: tuple[str, ..
         raise InputError("--query names a query to draw with --pairs; expected --pairs with it")
     if not pairs:
         return
-    context = click.get_current_context()
-    for name, option in {"losses": "--losses", "valid": "--valid", "measures": "--measure"}.items():
-        if context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT:
-            raise InputError(f"{option} does not go with --pairs")
+    given = given_options()
+    for name in ("losses", "valid", "measures"):
+        if name in given:
+            raise InputError(f"{given[name]} does not go with --pairs")
     if C_grid is not None and len(C_grid) != 1:
         raise InputError(f"--C-grid has {len(C_grid)} values; expected one with --pairs")
     if queries and len(set(queries)) != 2:
@@ -158,10 +159,3 @@ def _losses(text: str) -> list[Any]:
             raise InputError(f"--losses is {text!r}; expected names separated by commas, such as map,pairs")
         chosen.append(names[0] if len(names) == 1 else names)
     return chosen
-
-
-def _write(path: Path, text: str) -> None:
-    from rankwright.io.files import replace_file
-
-    with replace_file(path) as out:
-        out.write(text.encode())

@@ -7,7 +7,6 @@ ranker, which tells more than versions do.
 from __future__ import annotations
 
 import importlib.metadata
-import json
 import os
 import platform
 import re
@@ -17,7 +16,7 @@ import tempfile
 import textwrap
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,7 +26,7 @@ import rankwright
 from rankwright.caching import VARIABLE, cache_refused, keeps_code, temporary_cache
 from rankwright.cli.options import json_option
 from rankwright.cli.precompile import noting_compilation
-from rankwright.cli.printing import counted, styled
+from rankwright.cli.printing import counted, print_json, styled
 from rankwright.errors import InputError
 
 _GB = 1e9
@@ -54,11 +53,10 @@ EXTRAS = {
 class Finding:
     """The row of one check.
 
-    `name`: of the check. `state`: a note is worth knowing, a problem keeps something from working. `found`: what the
-    check saw. `todo`: what to do about it; empty if nothing.
+    `state`: a note is worth knowing, a problem keeps something from working. `found`: what the check saw. `todo`: what
+    to do about it; empty if nothing.
     """
 
-    name: str
     state: Literal["ok", "note", "problem"]
     found: str
     todo: str = ""
@@ -77,34 +75,34 @@ def command(as_json: bool) -> None:
       rankwright doctor
       rankwright doctor --json
     """
-    checks = [_checked(name, check) for name, check in _CHECKS.items()]
-    problems = sum(check.state == "problem" for check in checks)
+    findings = {name: _checked(check) for name, check in _CHECKS.items()}
+    problems = sum(finding.state == "problem" for finding in findings.values())
     if as_json:
-        report = {"version": rankwright.__version__, "problems": problems, "checks": list(map(asdict, checks))}
-        click.echo(json.dumps(report, indent=2, ensure_ascii=False))
+        checks = [{"name": name, **asdict(finding)} for name, finding in findings.items()]
+        print_json({"version": rankwright.__version__, "problems": problems, "checks": checks}, indent=2)
     else:
-        for check in checks:
-            _show(check)
+        for name, finding in findings.items():
+            _show(name, finding)
         outcome = f"{counted(problems, 'problem')}, marked above" if problems else "everything works"
         click.echo(styled(outcome, bold=True))
     click.get_current_context().exit(1 if problems else 0)
 
 
-def _checked(name: str, check: Callable[[], Finding]) -> Finding:
+def _checked(check: Callable[[], Finding]) -> Finding:
     try:
         return check()
     except Exception as error:  # whatever is broken is what people want to know
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        return Finding(name, "problem", reason, _UNKNOWN)
+        return Finding("problem", reason, _UNKNOWN)
 
 
-def _show(check: Finding) -> None:
-    mark = {"ok": "ok", "note": "note", "problem": "PROBLEM"}[check.state]
-    lines = textwrap.wrap(check.found, _WIDTH, break_long_words=False, break_on_hyphens=False)
-    lines += [f"→ {line}" for line in check.todo.splitlines()]
+def _show(name: str, finding: Finding) -> None:
+    mark = {"ok": "ok", "note": "note", "problem": "PROBLEM"}[finding.state]
+    lines = textwrap.wrap(finding.found, _WIDTH, break_long_words=False, break_on_hyphens=False)
+    lines += [f"→ {line}" for line in finding.todo.splitlines()]
     for at, line in enumerate(lines or [""]):
-        lead = f"{mark:<8} {check.name:<14}" if not at else " " * 23
-        click.echo(styled(lead, bold=check.state == "problem") + line)
+        lead = f"{mark:<8} {name:<14}" if not at else " " * 23
+        click.echo(styled(lead, bold=finding.state == "problem") + line)
 
 
 def _program() -> Finding:
@@ -112,24 +110,22 @@ def _program() -> Finding:
     first = shutil.which("rankwright")
     folder = Path(sys.executable).parent
     if first is not None and Path(first).parent.resolve() != folder.resolve() and (folder / "rankwright").exists():
-        return Finding("rankwright", "note", f"{place}; the one on the path is {first}", f"to use this one: {folder}")
-    return Finding("rankwright", "ok", place)
+        return Finding("note", f"{place}; the one on the path is {first}", f"to use this one: {folder}")
+    return Finding("ok", place)
 
 
 def _python() -> Finding:
     facts = f"{platform.python_version()}, {platform.system()} {platform.machine()}, {sys.executable}"
     if (sys.stdout.encoding or "").lower().replace("-", "") != "utf8":
-        return Finding(
-            "Python", "note", f"{facts}; output is {sys.stdout.encoding}", "set PYTHONUTF8=1 for all letters"
-        )
-    return Finding("Python", "ok", facts)
+        return Finding("note", f"{facts}; output is {sys.stdout.encoding}", "set PYTHONUTF8=1 for all letters")
+    return Finding("ok", facts)
 
 
 def _libraries() -> Finding:
     """The packages that must be there, with their lowest versions as the installed package declares them."""
-    wrong, versions = [], []
+    problems, versions = [], []
     if not _is_installed("rankwright"):  # run from its sources
-        return Finding("libraries", "note", "not known: rankwright is not installed", "pip install . in its folder")
+        return Finding("note", "not known: rankwright is not installed", "pip install . in its folder")
     for requirement in importlib.metadata.requires("rankwright") or ():
         if "extra ==" in requirement:
             continue
@@ -139,15 +135,15 @@ def _libraries() -> Finding:
         try:
             version = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
-            wrong.append(f"{name} is missing")
+            problems.append(f"{name} is missing")
             continue
         if name in _SHOWN:
             versions.append(f"{name} {version}")
         if _numbers(version) < _numbers(minimum):
-            wrong.append(f"{name} {version} is older than {minimum}")
-    if wrong:
-        return Finding("libraries", "problem", ", ".join(wrong), "pip install --upgrade rankwright")
-    return Finding("libraries", "ok", ", ".join(sorted(versions, key=lambda one: _SHOWN.index(one.split()[0]))))
+            problems.append(f"{name} {version} is older than {minimum}")
+    if problems:
+        return Finding("problem", ", ".join(problems), "pip install --upgrade rankwright")
+    return Finding("ok", ", ".join(sorted(versions, key=lambda version: _SHOWN.index(version.split()[0]))))
 
 
 def _numbers(version: str) -> tuple[int, ...]:
@@ -157,17 +153,13 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _extras() -> Finding:
-    there, missing = [], {}
-    for name, (what, packages) in EXTRAS.items():
-        if all(_is_installed(package) for package in packages):
-            there.append(name)
-        else:
-            missing[name] = what
-    facts = f"installed: {', '.join(there) or 'none'}"
+    installed = [name for name, (_, packages) in EXTRAS.items() if all(map(_is_installed, packages))]
+    missing = {name: purpose for name, (purpose, _) in EXTRAS.items() if name not in installed}
+    facts = f"installed: {', '.join(installed) or 'none'}"
     if not missing:
-        return Finding("extras", "ok", facts)
-    facts += f"; not: {', '.join(f'{name} ({what})' for name, what in missing.items())}"
-    return Finding("extras", "ok", facts, f"if you need them: pip install 'rankwright[{','.join(missing)}]'")
+        return Finding("ok", facts)
+    facts += f"; not: {', '.join(f'{name} ({purpose})' for name, purpose in missing.items())}"
+    return Finding("ok", facts, f"if you need them: pip install 'rankwright[{','.join(missing)}]'")
 
 
 def _is_installed(package: str) -> bool:
@@ -183,7 +175,7 @@ def _threads() -> Finding:
     facts = f"{usable} cores; commands use one unless --threads says more"
     set_by = [name for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS") if os.environ.get(name)]
     facts += "".join(f"; {name}={os.environ[name]}" for name in set_by)
-    return Finding("threads", "ok", facts)
+    return Finding("ok", facts)
 
 
 def _gpu() -> Finding:
@@ -192,19 +184,19 @@ def _gpu() -> Finding:
     try:
         device.check_device()
     except InputError as error:
-        return Finding("gpu", "ok", f"not used: {error.message.removeprefix(device.NEEDED).partition(';')[0]}")
-    return Finding("gpu", "ok", f"{device.name()}, {device.free_bytes() / _GB:.1f} GB free, for --device cuda")
+        return Finding("ok", f"not used: {error.message.removeprefix(device.NEEDED).partition(';')[0]}")
+    return Finding("ok", f"{device.name()}, {device.free_bytes() / _GB:.1f} GB free, for --device cuda")
 
 
 def _memory() -> Finding:
     free, total = _free_memory()
     if total is None:
-        return Finding("memory", "ok", "not known on this system")
+        return Finding("ok", "not known on this system")
     facts = f"{free / _GB:.1f} of {total / _GB:.1f} GB free"
     if free < _LITTLE_MEMORY * _GB:
         todo = "folders (rankwright convert … -o data.rank) are mapped, and need less than text"
-        return Finding("memory", "note", facts, todo)
-    return Finding("memory", "ok", facts)
+        return Finding("note", facts, todo)
+    return Finding("ok", facts)
 
 
 def _free_memory() -> tuple[float, float | None]:
@@ -223,21 +215,21 @@ def _free_memory() -> tuple[float, float | None]:
     return free, total
 
 
-def _folder(name: str, folder: Path, todo: str) -> Finding:
+def _folder(folder: Path, todo: str) -> Finding:
     try:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        return Finding(name, "problem", f"{folder} cannot be written: {error.strerror}", todo)
+        return Finding("problem", f"{folder} cannot be written: {error.strerror}", todo)
     free = shutil.disk_usage(folder).free / _GB
     if free < _LITTLE_SPACE:
-        return Finding(name, "problem", f"{folder}: {free:.2f} GB free", f"free some space, or: {todo}")
-    return Finding(name, "ok", f"{folder} can be written, {free:,.0f} GB free")
+        return Finding("problem", f"{folder}: {free:.2f} GB free", f"free some space, or: {todo}")
+    return Finding("ok", f"{folder} can be written, {free:,.0f} GB free")
 
 
 def _here() -> Finding:
-    check = _folder("this folder", Path.cwd(), "work in a folder of yours: cd ~")
-    return check if check.state != "problem" else Finding(check.name, "note", check.found, check.todo)
+    finding = _folder(Path.cwd(), "work in a folder of yours: cd ~")
+    return finding if finding.state != "problem" else replace(finding, state="note")
 
 
 def _temporary() -> Finding:
@@ -245,32 +237,30 @@ def _temporary() -> Finding:
     try:
         folder = tempfile.gettempdir()
     except OSError:
-        what = "no folder for temporary files: ranking to the screen, reading pipes and large data may fail"
-        return Finding("temporary", "note", what, todo)
-    return _folder("temporary", Path(folder), todo)
+        problem = "no folder for temporary files: ranking to the screen, reading pipes and large data may fail"
+        return Finding("note", problem, todo)
+    return _folder(Path(folder), todo)
 
 
 def _cache() -> Finding:
     todo = f"set {VARIABLE} to a folder that can be written and stays, such as ~/.cache/numba"
     if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
-        what = "NUMBA_DISABLE_JIT is set: nothing is compiled, and training does not work"
-        return Finding("compiled code", "problem", what, "unset NUMBA_DISABLE_JIT")
+        problem = "NUMBA_DISABLE_JIT is set: nothing is compiled, and training does not work"
+        return Finding("problem", problem, "unset NUMBA_DISABLE_JIT")
     if not keeps_code():
-        return Finding(
-            "compiled code", "note", "no folder for it can be written: every run compiles what it uses", todo
-        )
+        return Finding("note", "no folder for it can be written: every run compiles what it uses", todo)
     try:
         from rankwright.maxmargin.smoothed import minimise
     except RuntimeError as error:
         if "no locator available" not in str(error):
             raise
-        return Finding("compiled code", "problem", "no folder for compiled code can be written", todo)
+        return Finding("problem", "no folder for compiled code can be written", todo)
     folder, refused = Path(minimise.stats.cache_path), cache_refused()
     if temporary_cache() is not None:
-        return Finding("compiled code", "note", f"in {folder}, compiled again after a restart of the machine", todo)
+        return Finding("note", f"in {folder}, compiled again after a restart of the machine", todo)
     if refused is not None:
-        return Finding("compiled code", "note", f"in {folder}, because {VARIABLE} ({refused}) cannot be written", todo)
-    return _folder("compiled code", folder if folder.exists() else folder.parent, todo)
+        return Finding("note", f"in {folder}, because {VARIABLE} ({refused}) cannot be written", todo)
+    return _folder(folder if folder.exists() else folder.parent, todo)
 
 
 def _training() -> Finding:
@@ -291,11 +281,11 @@ def _training() -> Finding:
         took = time.perf_counter() - began
     value = float(rankwright.evaluate(labels, scores, qid, measures=["AP"]).means["AP"])
     if value < 1 or same is False:
-        what = f"AP {value:.4f} where 1 was expected" if value < 1 else "a saved model has other scores"
-        return Finding("training", "problem", what, _UNKNOWN)
+        problem = f"AP {value:.4f} where 1 was expected" if value < 1 else "a saved model has other scores"
+        return Finding("problem", problem, _UNKNOWN)
     how = f"; compiled first, {first:.1f} s" if compiled() else ""
     done = "trained and evaluated" if same is None else "trained, saved, loaded and evaluated"
-    return Finding("training", "ok", f"{done} a ranker in {1000 * took:.0f} ms{how}")
+    return Finding("ok", f"{done} a ranker in {1000 * took:.0f} ms{how}")
 
 
 def _same_when_saved(model: Any, X: Any) -> bool | None:

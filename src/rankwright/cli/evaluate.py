@@ -20,7 +20,6 @@ from rankwright.cli.files import (
     matched,
     open_partitioned,
     read_judgements,
-    show_doubt,
     show_layout,
     show_queries,
 )
@@ -28,13 +27,13 @@ from rankwright.cli.options import (
     FILE,
     Integer,
     columns_option,
-    complete_measure,
     engine_option,
     json_option,
+    measure_option,
     seed_option,
     together,
 )
-from rankwright.cli.printing import counted, print_table, progress, reading
+from rankwright.cli.printing import counted, inform, print_table, progress, reading
 from rankwright.cluster.cluster import Transport
 from rankwright.data.dataset import RankingData
 from rankwright.data.trec_table import TrecTable
@@ -61,35 +60,28 @@ _MISSING_HELP = "Value of a judged query that is missing from a run."
 _GROUP_HELP = "Documents per query, one number per line, for a feature file without qid."
 _QUERIES_HELP = "The queries, for judgements that name them by their text instead of their id."
 _SUBTOPICS_HELP = "The second column of the qrels is the subtopic, for alpha_nDCG and ERR_IA."
-_FORMAT_HELP = "Output format."
 _STRATA_HELP = "The qrels have five columns, the fourth of them the stratum, for xinfAP."
+_SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
+_TEST_HELP = "Significance test; repeat for several.  [default: all]"
+_CORRECTION_HELP = "Correction for the number of systems compared on a measure."
+_RESAMPLES_HELP = "Resamples of the randomisation test and the bootstrap."
 _PLOT_HELP = "Plot the systems by depth of the ranking and by query into a .png or .svg file; may be repeated."
 _POWER_HELP = "Show how many queries would be needed to see each difference with this probability, such as 0.8."
 _RBO_HELP = "Show how alike each run is to the baseline: rank-biased overlap, for example with P 0.9."
 _QUERY_HELP = "Draw the curves of this query, too; may be repeated, up to 12 queries."
 
 _measure_options = together(
-    click.option(
-        "-m",
-        "--measure",
-        "measures",
-        multiple=True,
-        metavar="NAME",
-        shell_complete=complete_measure,
-        help=_MEASURE_HELP,
-    ),
+    measure_option(_MEASURE_HELP, "measures", multiple=True),
     click.option("--convention", type=click.Choice(["trec", "letor"]), help=_CONVENTION_HELP),
-    click.option("--empty", type=click.Choice(["0", "1", "skip"]), default="0", show_default=True, help=_EMPTY_HELP),
-    click.option("--missing", type=click.Choice(["0", "skip"]), default="0", show_default=True, help=_MISSING_HELP),
-    click.option("--group", type=click.Path(), metavar="FILE", help=_GROUP_HELP),
+    click.option("--empty", type=click.Choice(["0", "1", "skip"]), default="0", help=_EMPTY_HELP),
+    click.option("--missing", type=click.Choice(["0", "skip"]), default="0", help=_MISSING_HELP),
+    click.option("--group", type=FILE, help=_GROUP_HELP),
     click.option("--negative-as-zero", is_flag=True, help="Read labels below 0 in a feature file as 0."),
     click.option("--subtopics", is_flag=True, help=_SUBTOPICS_HELP),
     click.option("--strata", is_flag=True, help=_STRATA_HELP),
-    click.option("--queries", "queries_file", type=click.Path(), metavar="FILE", help=_QUERIES_HELP),
+    click.option("--queries", "queries_file", type=FILE, help=_QUERIES_HELP),
     columns_option,
-    click.option(
-        "--format", "kind", type=click.Choice(FORMATS), default="text", show_default=True, help="Output format."
-    ),
+    click.option("--format", "kind", type=click.Choice(FORMATS), default="text", help="Output format."),
     json_option("Same as --format json."),
 )
 
@@ -133,17 +125,17 @@ def evaluate_files(
     convention: str | None,
     empty: str,
     missing: str,
-    group: str | None,
+    group: Path | None,
     negative_as_zero: bool,
-    queries_file: str | None = None,
+    queries_file: Path | None = None,
     columns: Columns | None = None,
     engine: Transport | None = None,
     subtopics: bool = False,
     strata: bool = False,
 ) -> list[Evaluation]:
     """Evaluate every system file against the judgements; each file is opened once."""
-    asked = [parse_measure(measure) for measure in measures or DEFAULT_MEASURES]
-    options: dict[str, Any] = {"measures": asked, "empty": _number(empty)}
+    parsed = [parse_measure(measure) for measure in measures or DEFAULT_MEASURES]
+    options: dict[str, Any] = {"measures": parsed, "empty": _number(empty)}
     data = None
     judged = _pooled(judgements, subtopics, strata, queries_file)
     if judged is None:
@@ -184,7 +176,7 @@ def _check_judgements(source: Detected, engine: Transport | None) -> None:
         raise InputError("contains judgements, without features; --engine is for data in partitions", source.path)
 
 
-def _pooled(path: str, subtopics: bool, strata: bool, queries: str | None) -> Judgements | None:
+def _pooled(path: str, subtopics: bool, strata: bool, queries: Path | None) -> Judgements | None:
     """Judgements by subtopic or with strata; None if they are neither."""
     if subtopics and strata:
         raise InputError("--subtopics and --strata are for different files; expected one of them")
@@ -197,14 +189,14 @@ def _pooled(path: str, subtopics: bool, strata: bool, queries: str | None) -> Ju
     return Judgements(_matched(table, queries, path))
 
 
-def _matched(table: TrecTable, queries: str | None, path: str) -> TrecTable:
+def _matched(table: TrecTable, queries: Path | None, path: str) -> TrecTable:
     if queries is None:
         return table
     from rankwright.text.queries import read_queries
 
-    asked = read_queries(queries)
-    show_queries(asked, queries)
-    return matched(table, asked, Path(path))
+    texts = read_queries(queries)
+    show_queries(texts, queries)
+    return matched(table, texts, Path(path))
 
 
 def _check_system(file: Detected, data: RankingData | None) -> None:
@@ -231,14 +223,13 @@ def _names(systems: Sequence[str]) -> list[str]:
 
 
 def _labelled(
-    file: Detected, group: str | None, negative_as_zero: bool, columns: Columns | None, engine: Transport | None
+    file: Detected, group: Path | None, negative_as_zero: bool, columns: Columns | None, engine: Transport | None
 ) -> RankingData:
     """The labels of a feature file; features of LETOR text are skipped, which needs no numba."""
     if engine is not None:
         return open_partitioned(Path(file.path), engine, columns=columns)
     negative: Literal["zero", "error"] = "zero" if negative_as_zero else "error"
-    show_layout(file, columns)
-    show_doubt(file)
+    show_layout(file, columns, or_judgements=True)
     with reading(file.path) as progress:
         if file.kind != "letor":
             return read_data(file, group=group, negative=negative, columns=columns, progress=progress)
@@ -248,11 +239,9 @@ def _labelled(
 
 def _as_judgements(data: RankingData, path: str) -> Judgements:
     if data.doc_ids is None:
-        raise InputError(
-            "has no document ids, which runs need; expected `# docid = …` in every line, or score files", path
-        )
-    table = TrecTable.from_columns(data.qid, data.doc_ids, data.labels, Path(path).name)
-    return Judgements(table)
+        problem = "has no document ids, which runs need"
+        raise InputError(f"{problem}; expected `# docid = …` in every line, or score files", path)
+    return Judgements(TrecTable.from_columns(data.qid, data.doc_ids, data.labels, Path(path).name))
 
 
 def _as_run(data: RankingData, scores: Any, name: str) -> TrecTable:
@@ -264,10 +253,8 @@ def _read_scores(file: Detected, data: RankingData, features: str, progress: Any
     chunks = list(read_fields(file.source, ("score",), ("score",), progress))
     scores = np.concatenate([chunk.numbers("score") for chunk in chunks])
     if len(scores) != data.n_docs:
-        raise InputError(
-            f"{len(scores)} scores, but {features} has {data.n_docs} documents; expected one score per document",
-            file.path,
-        )
+        problem = f"{len(scores)} scores, but {features} has {data.n_docs} documents"
+        raise InputError(f"{problem}; expected one score per document", file.path)
     return scores
 
 
@@ -276,39 +263,15 @@ def _read_scores(file: Detected, data: RankingData, features: str, progress: Any
 @click.argument("baseline", metavar="BASELINE", type=click.Path())
 @click.argument("systems", metavar="RUN|SCORES...", nargs=-1, required=True, type=click.Path())
 @_measure_options
-@click.option(
-    "--test",
-    "tests",
-    multiple=True,
-    type=click.Choice(list(TESTS)),
-    help="Significance test; repeat for several.  [default: all]",
-)
-@click.option(
-    "--correction",
-    type=click.Choice(CORRECTIONS),
-    default="holm",
-    show_default=True,
-    help="Correction for the number of systems compared on a measure.",
-)
-@click.option(
-    "--confidence",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.95,
-    show_default=True,
-    help="Confidence level of the bootstrap intervals.",
-)
-@click.option(
-    "--resamples",
-    type=Integer(1),
-    default=9999,
-    show_default=True,
-    help="Resamples of the randomisation test and the bootstrap.",
-)
+@click.option("--test", "tests", multiple=True, type=click.Choice(list(TESTS)), help=_TEST_HELP)
+@click.option("--correction", type=click.Choice(CORRECTIONS), default="holm", help=_CORRECTION_HELP)
+@click.option("--confidence", type=_SHARE, default=0.95, help="Confidence level of the bootstrap intervals.")
+@click.option("--resamples", type=Integer(1), default=9999, help=_RESAMPLES_HELP)
 @seed_option()
 @click.option("--power", type=click.FloatRange(0.05, 1, min_open=True, max_open=True), metavar="P", help=_POWER_HELP)
 @click.option("-q", "--per-query", is_flag=True, help="Show every query, too: all values, and differences.")
-@click.option("--rbo", type=click.FloatRange(0, 1, min_open=True, max_open=True), metavar="P", help=_RBO_HELP)
-@click.option("--plot", "plots", multiple=True, type=FILE, metavar="FILE", help=_PLOT_HELP)
+@click.option("--rbo", type=_SHARE, metavar="P", help=_RBO_HELP)
+@click.option("--plot", "plots", multiple=True, type=FILE, help=_PLOT_HELP)
 @click.option("--plot-query", "queries", multiple=True, metavar="ID", help=_QUERY_HELP)
 def compare_command(
     judgements: str,
@@ -344,14 +307,14 @@ def compare_command(
     if rbo is not None and not all(Path(path).is_file() for path in (baseline, *systems)):
         raise InputError("--rbo reads the runs twice; expected files, not pipes")
     check_plots(plots, plots, [Path(path) for path in (judgements, baseline, *systems)])
-    asked = [parse_measure(measure) for measure in options.pop("measures") or DEFAULT_MEASURES]
-    drawn = next((measure for measure in asked if measure.cutoff is not None), parse_measure("nDCG@10"))
-    measures = dict.fromkeys([*asked, *(curve_measures(drawn) if plots else ())])
+    shown = [parse_measure(measure) for measure in options.pop("measures") or DEFAULT_MEASURES]
+    drawn = next((measure for measure in shown if measure.cutoff is not None), parse_measure("nDCG@10"))
+    measures = dict.fromkeys([*shown, *(curve_measures(drawn) if plots else ())])
     evaluations = evaluate_files(judgements, (baseline, *systems), measures=list(measures), **options)
     curves = query_curves(evaluations, drawn) if plots else None
     if curves is not None:
         curves.places(queries)  # unknown ones are rejected before anything is computed
-    evaluations = [evaluation.only(asked) for evaluation in evaluations]
+    evaluations = [evaluation.only(shown) for evaluation in evaluations]
     with progress("comparing") as moved:
         result = compare(
             evaluations,
@@ -371,7 +334,7 @@ def compare_command(
     text = render(result, "json" if as_json else kind, compared=evaluations if per_query else ())
     print_table(text, is_csv=kind == "csv" and not as_json)
     for plot in plots:
-        click.echo(f"wrote {plot}", err=True)
+        inform(f"wrote {plot}")
 
 
 def _overlaps(baseline: str, systems: Sequence[str], p: float, evaluations: Sequence[Evaluation]) -> list[str]:
@@ -382,6 +345,6 @@ def _overlaps(baseline: str, systems: Sequence[str], p: float, evaluations: Sequ
     for system, evaluation in zip(systems, evaluations[1:], strict=True):
         overlap = rank_biased_overlap(read_run(system), base, p=p)
         queries = counted(len(overlap.values), "query", "queries")
-        what = f"RBO of {evaluation.name} with {evaluations[0].name}: {overlap.mean:.4f}"
-        notes.append(f"{what} (p {p:g}, extrapolated, mean of {queries})")
+        value = f"RBO of {evaluation.name} with {evaluations[0].name}: {overlap.mean:.4f}"
+        notes.append(f"{value} (p {p:g}, extrapolated, mean of {queries})")
     return notes

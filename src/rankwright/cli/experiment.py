@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rankwright.cli.options import FILE, Integer, SuggestingGroup, device_option, output_option
-from rankwright.cli.printing import LiveLine, counted, print_table, progress
+from rankwright.cli.printing import LiveLine, counted, inform, print_table, progress, warn
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
@@ -60,11 +60,11 @@ def init(file: Path) -> None:
     with replace_file(file) as out:
         text = resources.files("rankwright.experiments").joinpath("example.toml").read_text(encoding="utf-8")
         out.write(text.replace(" FILE ", f" {file} ").encode())
-    click.echo(f"wrote {file}; next: rankwright experiment run {file}", err=True)
+    inform(f"wrote {file}; next: rankwright experiment run {file}")
 
 
 @command.command("check")
-@click.argument("file", metavar="FILE", type=FILE)
+@click.argument("file", type=FILE)
 @click.option("--data", type=FILE, metavar="FOLDER", help=_DATA_HELP)
 @click.pass_context
 def check(ctx: click.Context, file: Path, data: Path | None) -> None:
@@ -78,9 +78,9 @@ def check(ctx: click.Context, file: Path, data: Path | None) -> None:
 
     experiment, problems = check_text(read_text(file), file, data=data)
     for problem in problems:
-        click.echo(str(problem), err=True)
+        inform(str(problem))
     if experiment is None:
-        click.echo(f"rankwright: {file}: {counted(len(problems), 'mistake')}", err=True)
+        inform(f"rankwright: {file}: {counted(len(problems), 'mistake')}")
         ctx.exit(2)
     counts = (("data set", experiment.data), ("method", experiment.methods), ("measure", experiment.measures))
     sizes = ", ".join(counted(len(entries), noun) for noun, entries in counts)
@@ -89,10 +89,10 @@ def check(ctx: click.Context, file: Path, data: Path | None) -> None:
 
 
 @command.command("run")
-@click.argument("file", metavar="FILE", type=FILE)
+@click.argument("file", type=FILE)
 @click.option("--threads", type=Integer(1), metavar="N", help=_THREADS_HELP)
 @click.option("--data", type=FILE, metavar="FOLDER", help=_DATA_HELP)
-@click.option("-o", "--output", type=FILE, metavar="FOLDER", help="Results folder, instead of the output in FILE.")
+@output_option("Results folder, instead of the output in FILE.", "output", metavar="FOLDER", required=False)
 @device_option
 @click.pass_context
 def run(
@@ -120,25 +120,22 @@ def run(
     began = time.monotonic()
     try:
         n_jobs = threads or default_jobs(device)
-        results = run_experiment(
-            experiment, n_jobs=n_jobs, output=output, device=device, progress=line, command=_command()
-        )
+        typed = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+        results = run_experiment(experiment, n_jobs=n_jobs, output=output, device=device, progress=line, command=typed)
     except KeyboardInterrupt:
         line.clear()
         folder = output or experiment.output
-        click.echo(f"finished results are in {folder}; run the same command again to resume", err=True)
+        inform(f"finished results are in {folder}; run the same command again to resume")
         raise click.Abort from None
     finally:
         line.clear()
-    for one in results.manifest["data"]:
-        for entry in one.get("cleaning", ()):
-            click.echo(f"{one['name']}: {entry['text']}", err=True)
-    _warn(results)
+    for data_set in results.manifest["data"]:
+        for entry in data_set.get("cleaning", ()):
+            inform(f"{data_set['name']}: {entry['text']}")
+    _warn_of_useless(results)
     click.echo(results.table("means"), nl=False)
     counts = results.manifest["cells"]
-    click.echo(
-        f"{counts['done']} of {counts['total']} cells in {results.folder} ({_time(time.monotonic() - began)})", err=True
-    )
+    inform(f"{counts['done']} of {counts['total']} cells in {results.folder} ({_time(time.monotonic() - began)})")
     if results.failures:
         _show_failures(results)
         ctx.exit(1)
@@ -146,19 +143,12 @@ def run(
 
 @command.command("table")
 @click.argument("folder", metavar="FOLDER", type=FILE)
-@click.option(
-    "--kind",
-    type=click.Choice(["means", "criterion", "times"]),
-    default="means",
-    show_default=True,
-    help="Table to show.",
-)
+@click.option("--kind", type=click.Choice(["means", "criterion", "times"]), default="means", help="Table to show.")
 @click.option(
     "--format",
     "form",
     type=click.Choice(["text", "markdown", "latex", "csv"]),
     default="text",
-    show_default=True,
     help="Output format; LaTeX needs booktabs, CSV has all digits.",
 )
 def table(folder: Path, kind: str, form: str) -> None:
@@ -181,9 +171,7 @@ def table(folder: Path, kind: str, form: str) -> None:
 @command.command("report")
 @click.argument("folder", metavar="FOLDER", type=FILE)
 @click.argument("other", metavar="[FOLDER2]", type=FILE, required=False)
-@output_option(
-    "[default: report.html in FOLDER; of two folders comparison.html in FOLDER2]", metavar="FILE", required=False
-)
+@output_option("[default: report.html in FOLDER; of two folders comparison.html in FOLDER2]", required=False)
 @click.option("--title", metavar="TEXT", help="Heading.  [default: the name of the experiment, or of the two folders]")
 def report(folder: Path, other: Path | None, target: Path | None, title: str | None) -> None:
     """Write the results in FOLDER as one HTML report, which needs no network.
@@ -204,12 +192,7 @@ def report(folder: Path, other: Path | None, target: Path | None, title: str | N
         else:
             named = target or other / "comparison.html"
             path = write_comparison(folder, other, named, title=title, progress=update)
-    click.echo(f"wrote {path}", err=True)
-
-
-def _command() -> str:
-    """The command as typed, without the folder of the program."""
-    return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    inform(f"wrote {path}")
 
 
 def _show_cleaning_of(experiment: Experiment) -> None:
@@ -232,7 +215,7 @@ def _show_cleaning_of(experiment: Experiment) -> None:
             click.echo(f"{source.name}: {entry['text']}")
 
 
-def _warn(results: Results) -> None:
+def _warn_of_useless(results: Results) -> None:
     """Say first which methods are no better than zero weights."""
     from rankwright.reports.results import read_health
     from rankwright.reports.sentences import about_useless
@@ -241,18 +224,18 @@ def _warn(results: Results) -> None:
     for data in results.data:
         text = about_useless(health, data)
         if text:
-            click.echo(f"warning: {data}: {text}", err=True)
+            warn(f"{data}: {text}")
 
 
 def _show_failures(results: Results) -> None:
     failures = results.failures
-    click.echo(f"rankwright: {counted(len(failures), 'cell')} failed:", err=True)
+    inform(f"rankwright: {counted(len(failures), 'cell')} failed:")
     for failure in failures[:_SHOWN_FAILURES]:
         place = f"{failure['method']} on {failure['data']}, split {failure['split']}"
-        click.echo(f"  {place}: {failure['reason']}", err=True)
+        inform(f"  {place}: {failure['reason']}")
     if len(failures) > _SHOWN_FAILURES:
-        click.echo(f"  … and {len(failures) - _SHOWN_FAILURES} more; all are in runs.csv", err=True)
-    click.echo("  run the experiment again to retry them", err=True)
+        inform(f"  … and {len(failures) - _SHOWN_FAILURES} more; all are in runs.csv")
+    inform("  run the experiment again to retry them")
 
 
 class _Line(LiveLine):
@@ -275,7 +258,7 @@ class _Line(LiveLine):
         if self.is_live:
             self.write(text)
         else:
-            click.echo(text, err=True)
+            inform(text)
 
 
 def _time(seconds: float) -> str:

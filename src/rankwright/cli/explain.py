@@ -24,11 +24,22 @@ from rankwright.cli.options import (
     Integer,
     feature_options,
     json_option,
+    measure_option,
     missing_option,
     seed_option,
     threads_option,
 )
-from rankwright.cli.printing import bar, counted, decimals, escape, new_console, print_columns, progress
+from rankwright.cli.printing import (
+    bar,
+    counted,
+    decimals,
+    escape,
+    inform,
+    new_console,
+    print_columns,
+    print_json,
+    progress,
+)
 from rankwright.errors import InputError
 from rankwright.measures import parse_measure
 
@@ -37,12 +48,12 @@ if TYPE_CHECKING:
 
     from rankwright.data.dataset import RankingData
     from rankwright.evaluation.importance import PermutationImportance
-    from rankwright.io.roles import Columns
     from rankwright.models.base import Model, Term
 
 _BAR = 20
 _NAMED = 5  # ids named in an error
 _MEASURE = "nDCG@10"
+_QUERY_HELP = "Explain the ranking of this query.  [default: the model, on all of FEATURES]"
 _PAIR_HELP = "Two documents, by id or by rank (#1 #2).  [default: the two at the top]"
 _PERMUTE_HELP = "Shuffle every feature N times within queries, and show how much the measure drops."
 _SHOWN_HELP = "Number of documents and features shown."
@@ -59,17 +70,13 @@ Chosen = tuple["_Document", "_Document | None"]
 @click.command("explain")
 @click.argument("model", metavar="MODEL", type=FILE)
 @click.argument("features", metavar="FEATURES", type=FILE)
-@click.option(
-    "--query", metavar="Q", help="Explain the ranking of this query.  [default: the model, on all of FEATURES]"
-)
+@click.option("--query", metavar="Q", help=_QUERY_HELP)
 @click.option("--documents", nargs=2, metavar="A B", help=_PAIR_HELP)
 @click.option("--document", metavar="A", help="One document, by id or by rank: what sets it apart from the others.")
 @click.option("--permute", "repeats", type=Integer(1), metavar="N", help=_PERMUTE_HELP)
-@click.option("-m", "--measure", metavar="NAME", help="Measure of --permute.  [default: nDCG@10]")
-@click.option(
-    "--plot", type=FILE, metavar="FILE", help="Draw what is shown: a swarm of documents, or bars (.png, .svg)."
-)
-@click.option("-n", "shown", type=Integer(1), default=10, show_default=True, help=_SHOWN_HELP)
+@measure_option("Measure of --permute.  [default: nDCG@10]")
+@click.option("--plot", type=FILE, help="Draw what is shown: a swarm of documents, or bars (.png, .svg).")
+@click.option("-n", "shown", type=Integer(1), default=10, help=_SHOWN_HELP)
 @json_option("Print one JSON object, with all documents and features.")
 @feature_options
 @missing_option
@@ -86,12 +93,9 @@ def command(
     plot: Path | None,
     shown: int,
     as_json: bool,
-    group: Path | None,
-    negative_as_zero: bool,
-    columns: Columns | None,
-    missing_as_zero: bool,
     seed: int,
     threads: int,
+    **reading: Any,
 ) -> None:
     """Show which features make MODEL rank FEATURES as it does.
 
@@ -118,12 +122,11 @@ def command(
 
     _check_options(query, documents, document, repeats, measure)
     if plot is not None:
-        check_plots([plot], [plot], [model, features, group])
+        check_plots([plot], [plot], [model, features, reading["group"]])
     if measure is not None:
         parse_measure(measure)
     saved = load_model(model)
-    options: dict[str, Any] = {"negative_as_zero": negative_as_zero, "columns": columns}
-    data, scores = scored(saved, features, group, missing_as_zero=missing_as_zero, **options)
+    data, scores = scored(saved, features, **reading)
     head = {"model": str(model), "method": saved.method, "features": str(features)}
     if query is None:
         how: dict[str, Any] = {"measure": measure or _MEASURE, "repeats": repeats or 0, "seed": seed}
@@ -139,18 +142,17 @@ def command(
         terms = explained_terms(saved.model, data, at, a.row, None if b is None else b.row)
     if plot is not None:
         _draw(plot, terms, pair, query, shown)
-        click.echo(f"wrote {plot}", err=True)
+        inform(f"wrote {plot}")
     head["query"] = query
     scaling = saved.model.query_scaling
     if as_json:
-        facts = {"query_scaling": scaling} | _as_dict(ranking, pair, terms)
-        click.echo(json.dumps(head | facts, ensure_ascii=False))
+        print_json(head | {"query_scaling": scaling} | _as_dict(ranking, pair, terms))
         return
     out = new_console()
     _show(out, head, ranking, pair, terms, shown)
     if terms is not None and scaling is not None:
-        what = "A and B are" if pair is not None and pair[1] is not None else "A is"
-        out.print(f"\n{what} not the values in the file: the model scales them within the query ({scaling}).")
+        values = "A and B are" if pair is not None and pair[1] is not None else "A is"
+        out.print(f"\n{values} not the values in the file: the model scales them within the query ({scaling}).")
 
 
 def _check_options(query: Any, documents: Any, document: Any, repeats: Any, measure: Any) -> None:
@@ -202,11 +204,11 @@ def _ranking(data: RankingData, scores: Any, query: str, features: Path) -> list
 
 
 def _chosen(
-    ranking: list[_Document], pair: tuple[str, str] | None, one: str | None, query: str, features: Path
+    ranking: list[_Document], pair: tuple[str, str] | None, document: str | None, query: str, features: Path
 ) -> Chosen | None:
     """The documents to compare; None if the query has only one and none were asked for."""
-    if one is not None:
-        return _find(ranking, one, query, features), None
+    if document is not None:
+        return _find(ranking, document, query, features), None
     if pair is None:
         return (ranking[0], ranking[1]) if len(ranking) > 1 else None
     first, second = (_find(ranking, name, query, features) for name in pair)
@@ -387,15 +389,14 @@ def explain_features(
         from rankwright.evaluation.contribution_plot import plot_contributions
 
         plot_contributions(plot, contributions, values, model.names, n=shown)
-        click.echo(f"wrote {plot}", err=True)
+        inform(f"wrote {plot}")
     facts = {"documents": data.n_docs, "explained": sample.n_docs}
     if as_json:
-        permutation = (
-            None if drops is None else {"measure": str(drops.measure), "value": drops.value, "repeats": repeats}
-        )
-        click.echo(
-            json.dumps(head | facts | {"permutation": permutation, "importance": [vars(one) for one in features]})
-        )
+        permutation = None
+        if drops is not None:
+            permutation = {"measure": str(drops.measure), "value": drops.value, "repeats": repeats}
+        importance = [vars(feature) for feature in features]
+        click.echo(json.dumps(head | facts | {"permutation": permutation, "importance": importance}))
         return
     _show_features(new_console(), head, facts, features, drops, shown, _kind(model))
 
@@ -421,9 +422,9 @@ def _contributions(model: Model, data: RankingData, threads: int) -> Array:
     contributions = np.zeros((data.n_docs, model.n_features))
     with progress("explaining documents") as update:
         for first, last in query_chunks(data.indptr, _AT_ONCE * threads):
-            part = data.select(np.arange(first, last))
+            some = data.select(np.arange(first, last))
             rows = slice(data.indptr[first], data.indptr[last])
-            contributions[rows] = model.predict_contributions(part, n_jobs=threads)[:, :-1]
+            contributions[rows] = model.predict_contributions(some, n_jobs=threads)[:, :-1]
             update(int(data.indptr[last]), data.n_docs)
     return contributions
 
@@ -458,27 +459,26 @@ def _show_features(
     console: Console, head: dict[str, str], facts: dict[str, int], features: list[_Feature],
     drops: PermutationImportance | None, shown: int, kind: str,
 ) -> None:  # fmt: skip
-    listed = [one for one in features[:shown] if one.contribution or one.drop]
+    listed = [feature for feature in features[:shown] if feature.contribution or feature.drop]
     some = "" if facts["explained"] == facts["documents"] else f"{facts['explained']:,} of "
     about = f"({head['method']}) on {some}{facts['documents']:,} documents of {head['features']}"
     console.print(f"[bold]{escape(head['model'])}[/]  [dim]{escape(about)}[/]\n")
     if not listed:
         console.print("No feature changes the order of any query.")
         return
-    sizes = [one.contribution if drops is None else max(one.drop or 0.0, 0.0) for one in listed]
-    correlations = ["" if one.correlation is None else f"{one.correlation:+.2f}" for one in listed]
+    sizes = [row.contribution if drops is None else max(row.drop or 0.0, 0.0) for row in listed]
     rows = {
-        "feature": [one.feature for one in listed],
-        kind: [f"{one.importance:.4g}" for one in listed],
-        "adds": decimals([one.contribution for one in listed], 4),
-        "with value": correlations,
+        "feature": [row.feature for row in listed],
+        kind: [f"{row.importance:.4g}" for row in listed],
+        "adds": decimals([row.contribution for row in listed], 4),
+        "with value": ["" if row.correlation is None else f"{row.correlation:+.2f}" for row in listed],
     }
     if drops is not None:
-        errors = ["" if one.error is None else f"± {one.error:.4f}" for one in listed]
-        rows["drop"] = [f"{one.drop:+.4f} {error}".rstrip() for one, error in zip(listed, errors, strict=True)]
+        errors = ["" if row.error is None else f"± {row.error:.4f}" for row in listed]
+        rows["drop"] = [f"{row.drop:+.4f} {error}".rstrip() for row, error in zip(listed, errors, strict=True)]
     rows[""] = [bar(console, size / (max(sizes) or 1.0), _BAR) if size > 0 else "" for size in sizes]
     print_columns(console, rows, left=("feature", ""), colours=["cyan"] * len(listed))
-    rest = sum(1 for one in features if one.contribution or one.drop) - len(listed)
+    rest = sum(1 for feature in features if feature.contribution or feature.drop) - len(listed)
     if rest:
         console.print(f"  [dim]and {rest:,} more (--json lists all)[/]")
     console.print("\nadds: mean absolute contribution to the score, relative to the documents of the same query")
@@ -486,5 +486,5 @@ def _show_features(
     if kind in _KINDS:
         console.print(f"{kind}: {_KINDS[kind]}")
     if drops is not None:
-        what = f"drop: in {drops.measure} ({drops.value:.4f}), shuffled {drops.repeats} times within queries"
-        console.print(escape(f"{what}, ± standard error"))
+        drop = f"drop: in {drops.measure} ({drops.value:.4f}), shuffled {drops.repeats} times within queries"
+        console.print(escape(f"{drop}, ± standard error"))

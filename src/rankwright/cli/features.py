@@ -1,4 +1,7 @@
-"""`rankwright features`: a feature file from an index and queries, or from the runs of several systems."""
+"""`rankwright features`: a feature file from an index and queries, or from the runs of several systems.
+
+`rankwright fuse`: the runs of several systems as one, by rank or by normalised score.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +10,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from rankwright.cli.files import check_missing, check_target, engine_started, matched, read_judgements, show_queries
 from rankwright.cli.options import (
     FILE,
-    Integer,
     columns_option,
+    depth_option,
     engine_option,
+    given_options,
+    measure_option,
     normalize_option,
     output_option,
     part_option,
     threads_option,
 )
-from rankwright.cli.printing import counted, progress, reading
+from rankwright.cli.printing import counted, inform, listed, note, progress, reading
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
-    from rankwright.data.dataset import RankingData
     from rankwright.data.trec_table import TrecTable
     from rankwright.io.roles import Columns
     from rankwright.text.features import MadeFeatures
@@ -33,17 +36,7 @@ if TYPE_CHECKING:
 _NUMBERS = "numbers"
 _SETS = ("base", "sigir06", _NUMBERS)
 _NAMED = 5
-_OF_AN_INDEX = {
-    "sets": "--set",
-    "names": "--feature",
-    "per_field": "--per-field",
-    "table": "--table",
-    "candidates": "--candidates",
-    "depth": "--depth",
-    "part": "--part",
-    "threads": "--threads",
-    "engine": "--engine",
-}
+_OF_AN_INDEX = ("sets", "names", "per_field", "table", "candidates", "depth", "part", "threads", "engine")
 _SET_HELP = (
     "base: 5 retrieval functions × 3 analysers; sigir06: seven sums from SIGIR'06; numbers: all numbers of the "
     "documents. May be repeated.  [default: base]"
@@ -53,20 +46,22 @@ _FEATURE_HELP = (
     "Without --set, these are the only ones."
 )
 _CANDIDATES_HELP = "Documents of a query: the top ones of every function, the judged ones, or those of a TREC run."
+_FUSIONS = click.Choice(["rrf", "isr", "logisr", "rbc", "borda", "condorcet", "combsum", "combmnz"])
+_METHOD_HELP = "How to combine ranks or, for combsum and combmnz, scores."
+_K_HELP = "For rrf: the larger, the less the first ranks stand out.  [default: 60]"
+_CHOOSE_HELP = "For rrf: choose k by these judgements, of other queries than those to test on."
 
 
 @click.command("features")
 @click.argument("sources", metavar="INDEX QUERIES", nargs=-1, required=True, type=FILE)
 @output_option("The feature file.")
-@click.option("--qrels", type=FILE, metavar="FILE", help="Relevance judgements, for the labels.")
+@click.option("--qrels", type=FILE, help="Relevance judgements, for the labels.")
 @click.option("--set", "sets", multiple=True, type=click.Choice(_SETS), help=_SET_HELP)
 @click.option("--feature", "names", multiple=True, metavar="NAME", help=_FEATURE_HELP)
 @click.option("--per-field", is_flag=True, help="Add the sets for each field of the documents.")
-@click.option(
-    "--table", type=FILE, metavar="FILE", help="Features of documents: a header line, then rows of id, TAB, numbers."
-)
-@click.option("--candidates", default="union", metavar="union|judged|RUN", show_default=True, help=_CANDIDATES_HELP)
-@click.option("--depth", type=Integer(1), default=1000, show_default=True, help="Documents taken from each function.")
+@click.option("--table", type=FILE, help="Features of documents: a header line, then rows of id, TAB, numbers.")
+@click.option("--candidates", default="union", metavar="union|judged|RUN", help=_CANDIDATES_HELP)
+@depth_option(1000, "Documents taken from each function.")
 @part_option
 @threads_option(1, "Does not affect the output.")
 @engine_option
@@ -106,31 +101,36 @@ def command(
     if qrels is not None:
         judgements = read_judgements(qrels, columns)
     if runs:
-        data, notes = _from_runs(sources, judgements, normalize), []
+        from rankwright.data.fusion import runs_to_data
+
+        names = [source.name.removesuffix(".gz").removesuffix(".run") for source in sources]
+        if len(set(names)) < len(names):
+            names = [str(source) for source in sources]
+        tables = dict(zip(names, _read_runs(sources), strict=True))
+        data, notes = runs_to_data(tables, judgements, normalize=normalize), []
     else:
         made = _from_index(sources[0], sources[1], judgements, qrels, **options)
         data, notes = made.data, _notes(made)
         check_missing(data, target, ", or the feature {name}(missing=0)")
     write_data(data, target)
-    for note in notes:
-        click.echo(f"note: {note}", err=True)
-    what = f"{data.n_queries:,} queries, {data.n_docs:,} documents, {data.n_features:,} features"
+    for text in notes:
+        note(text)
+    size = f"{data.n_queries:,} queries, {data.n_docs:,} documents, {data.n_features:,} features"
     relevant = "" if judgements is None else f", {int((data.labels > 0).sum()):,} documents with a label above 0"
-    click.echo(f"wrote {target}: {what}{relevant}", err=True)
+    inform(f"wrote {target}: {size}{relevant}")
 
 
 def _check_usage(sources: Sequence[Path], runs: bool) -> None:
-    context = click.get_current_context()
-    given = {name for name in context.params if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
+    given = given_options()
     if not runs:
         if len(sources) != 2:
             raise click.UsageError(f"{len(sources)} arguments; expected an index and a file of queries, or --runs")
         if "normalize" in given:
             raise click.UsageError("--normalize needs --runs")
         return
-    for name, option in _OF_AN_INDEX.items():
+    for name in _OF_AN_INDEX:
         if name in given:
-            raise click.UsageError(f"{option} needs an index; with --runs, expected only runs and --qrels")
+            raise click.UsageError(f"{given[name]} needs an index; with --runs, expected only runs and --qrels")
     for at, source in enumerate(sources):
         if source in sources[:at]:
             raise click.UsageError(f"duplicate run {source}")
@@ -165,25 +165,22 @@ def _from_index(
     threads: int,
     engine: str | None,
 ) -> MadeFeatures:
-    from rankwright.io.trec import read_run
     from rankwright.text.features import Columns, make_features, read_document_table
     from rankwright.text.index import Index
     from rankwright.text.queries import read_queries
 
     index = Index.open(folder)
     fields = index.fields if per_field and len(index.fields) > 1 else ()
-    of_sets = [name for one in sets or (() if names else ("base",)) for name in _set_of(one, index, fields)]
+    of_sets = [name for set_ in sets or (() if names else ("base",)) for name in _set_of(set_, index, fields)]
     columns = Columns(index, list(dict.fromkeys((*of_sets, *names))))
     with reading(file) as update:
         queries = read_queries(file, part=part, progress=update)
     show_queries(queries, file)
     if judgements is not None and qrels is not None:
         judgements = matched(judgements, queries, qrels)
-    chosen: str | TrecTable = candidates
-    if candidates not in ("union", "judged"):
-        with reading(candidates) as update:
-            chosen = read_run(candidates, update)
-    more = None if table is None else read_document_table(table, index)
+    is_run = candidates not in ("union", "judged")
+    chosen = _read_runs([Path(candidates)])[0] if is_run else candidates
+    documents = None if table is None else read_document_table(table, index)
     with engine_started(engine) as started, progress("making features") as update:
         return make_features(
             index,
@@ -192,7 +189,7 @@ def _from_index(
             qrels=judgements,
             candidates=chosen,
             depth=depth,
-            table=more,
+            table=documents,
             n_jobs=threads,
             engine=started,
             progress=update,
@@ -209,36 +206,94 @@ def _set_of(name: str, index: Index, fields: Sequence[str]) -> list[str]:
     return list(index.numbers)
 
 
-def _from_runs(sources: Sequence[Path], judgements: TrecTable | None, normalize: str) -> RankingData:
-    from rankwright.data.fusion import runs_to_data
+def _read_runs(sources: Sequence[Path]) -> list[TrecTable]:
     from rankwright.io.trec import read_run
 
-    names = [source.name.removesuffix(".gz").removesuffix(".run") for source in sources]
-    if len(set(names)) < len(names):
-        names = [str(source) for source in sources]
-    tables = {}
-    for name, source in zip(names, sources, strict=True):
+    tables = []
+    for source in sources:
         with reading(source) as update:
-            tables[name] = read_run(source, update)
-    return runs_to_data(tables, judgements, normalize=normalize)
+            tables.append(read_run(source, update))
+    return tables
 
 
 def _notes(made: MadeFeatures) -> list[str]:
+    left_out = ((made.without_judgements, "no judgements"), (made.without_candidates, "no document found"))
     notes = [
-        f"{counted(len(queries), 'query', 'queries')} left out: {why} ({_first(queries)})"
-        for queries, why in (
-            (made.without_judgements, "no judgements"),
-            (made.without_candidates, "no document found"),
-        )
+        f"{counted(len(queries), 'query', 'queries')} left out: {reason} ({listed(queries, _NAMED)})"
+        for queries, reason in left_out
         if queries
     ]
     if made.unknown_documents:
         notes.append(f"{counted(made.unknown_documents, 'document', 'documents')} left out: not in the index")
     if made.missed_documents:
-        what = counted(made.missed_documents, "relevant document is", "relevant documents are")
-        notes.append(f"{what} not among the candidates")
+        missed = counted(made.missed_documents, "relevant document is", "relevant documents are")
+        notes.append(f"{missed} not among the candidates")
     return notes
 
 
-def _first(names: Sequence[str]) -> str:
-    return ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
+@click.command("fuse")
+@click.argument("sources", metavar="RUN...", nargs=-1, required=True, type=FILE)
+@output_option("Run to write.")
+@click.option(
+    "--method", type=_FUSIONS, default="rrf", help="How to combine ranks or, for combsum and combmnz, scores."
+)
+@click.option("-k", "k", type=click.FloatRange(0), help=_K_HELP)
+@click.option("--choose-k", "qrels", type=FILE, metavar="QRELS", help=_CHOOSE_HELP)
+@measure_option("What --choose-k chooses by.  [default: nDCG@10]")
+@click.option("--phi", type=click.FloatRange(0, 1), default=0.8, help="For rbc: patience of a user.")
+@normalize_option("For combsum and combmnz: how scores are normalised within a query.")
+@depth_option(1000, "Maximum documents per query.")
+def fuse_command(
+    sources: tuple[Path, ...],
+    target: Path,
+    method: str,
+    k: float | None,
+    qrels: Path | None,
+    measure: str | None,
+    phi: float,
+    normalize: str,
+    depth: int,
+) -> None:
+    """Combine TREC runs into one, for `evaluate` and `compare`.
+
+    With n runs that have a document: rrf is the sum of 1 / (k + rank); isr n times the sum of 1 / rank², logisr ln(n)
+    times it; rbc the sum of (1 − φ) φ^(rank − 1); borda counts the documents below; condorcet lets the runs vote on
+    pairs; combsum is the sum of scores, combmnz n times it.
+
+    The result is the baseline for a learned combination of the same runs. FILE is compressed if its name ends in .gz,
+    and appears only when it is complete.
+
+    \b
+    Example:
+      rankwright fuse bm25.run dirichlet.run -o rrf.run
+      rankwright fuse bm25.run dirichlet.run -o rrf.run --choose-k valid.qrels
+      rankwright fuse bm25.run dirichlet.run -o combmnz.run --method combmnz
+      rankwright compare qrels.txt bm25.run rrf.run combmnz.run
+    """
+    from rankwright.data.fusion import fuse
+    from rankwright.io.trec import write_run
+
+    if qrels is not None and method != "rrf":
+        raise InputError(f"--choose-k is for rrf, not {method}; expected --method rrf with it")
+    if qrels is not None and k is not None:
+        raise InputError("-k and --choose-k exclude each other; expected one of them")
+    if measure is not None and qrels is None:
+        raise InputError("--measure is what --choose-k chooses by; expected --choose-k QRELS with it")
+    check_target(target, [*sources, qrels])
+    tables = _read_runs(sources)
+    if qrels is not None:
+        k = _chosen(tables, qrels, measure)
+    fused = fuse(tables, method, k=60.0 if k is None else k, phi=phi, normalize=normalize, depth=depth)
+    write_run(fused, target, tag=method)
+    facts = f"{fused.n_queries:,} queries, {fused.n_docs:,} documents of {len(tables):,} runs"
+    inform(f"wrote {target}: {facts}")
+
+
+def _chosen(tables: list[TrecTable], path: Path, measure: str | None) -> float:
+    from rankwright.evaluation.evaluate import choose_k
+
+    choice = choose_k(tables, read_judgements(path), measure or "nDCG@10")
+    means = ", ".join(f"{k:g}: {mean:.4f}" for k, mean in choice.means.items())
+    queries = counted(choice.queries, "query", "queries")
+    inform(f"k is {choice.k:g}, by {choice.measure} of {queries} ({means})")
+    return choice.k

@@ -12,10 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import click
-
 from rankwright.cli.options import MISSING_AS_ZERO
-from rankwright.cli.printing import counted, reading
+from rankwright.cli.printing import counted, inform, note, reading, warn
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
@@ -75,7 +73,6 @@ def engine_started(name: str | None) -> Iterator[Transport | None]:
 def open_partitioned(
     path: Path, transport: Transport, group: Path | None = None, columns: Columns | None = None
 ) -> RankingData:
-    """The data of a folder, in partitions with an engine."""
     from rankwright.cluster.open import open_partitions
     from rankwright.cluster.worker import Local
     from rankwright.io.detect import detected
@@ -83,28 +80,32 @@ def open_partitioned(
     with detected(path, columns) as file:
         kind = file.kind
     if kind not in ("partitions", "folders") and not (kind == "parquet" and Path(path).is_dir()):
-        how = f"rankwright convert {path} --by-query 16 -o {path.stem}.partitions"
-        raise InputError(f"is not in partitions, which --engine needs; make them: {how}", path)
+        remedy = f"rankwright convert {path} --by-query 16 -o {path.stem}.partitions"
+        raise InputError(f"is not in partitions, which --engine needs; make them: {remedy}", path)
     if group is not None:
         raise InputError("group sizes are for LETOR text without qid; this data has query ids", path)
     data = open_partitions(path, transport, columns=columns)
     values = data.n_docs * data.n_features
     if values < _LITTLE and not isinstance(transport, Local):
-        what = f"{path} has {values:,} values (rows × features)"
-        click.echo(f"note: {what}; an engine pays from about {_LITTLE:,}, below that none is faster", err=True)
+        size = f"{path} has {values:,} values (rows × features)"
+        note(f"{size}; an engine pays from about {_LITTLE:,}, below that none is faster")
     return data
 
 
-def show_layout(file: Detected, columns: Columns | None = None) -> None:
-    """Say what the columns of a table of features are taken for."""
+def show_layout(file: Detected, columns: Columns | None = None, *, or_judgements: bool = False) -> None:
+    """Say what the columns of a table of features are taken for.
+
+    ``or_judgements``: also that the table could hold judgements, where either will do.
+    """
     from rankwright.io.detect import layout_of
 
     layout = layout_of(file, columns)
-    if layout is None:
-        return
-    as_written = (layout.qid, layout.label) == ("qid", "label") and layout.docid in (None, "docid")
-    if file.kind == "csv" or layout.skipped or not as_written:  # not of what Rankwright itself writes
-        click.echo(f"reading {file.path}: {layout}", err=True)
+    if layout is not None:
+        as_written = (layout.qid, layout.label) == ("qid", "label") and layout.docid in (None, "docid")
+        if file.kind == "csv" or layout.skipped or not as_written:  # not of what Rankwright itself writes
+            inform(f"reading {file.path}: {layout}")
+    if or_judgements and file.kind in ("csv", "parquet") and file.doubt:
+        note(f"{file.path}: {file.doubt}")
 
 
 def show_documents(files: DocumentFiles, kind: str | None, used: Sequence[str] | None) -> None:
@@ -120,19 +121,13 @@ def show_documents(files: DocumentFiles, kind: str | None, used: Sequence[str] |
         key = next(name for name, field in columns.items() if field == "id")
         skipped = [name for name, field in columns.items() if field not in fields and name != key]
         left = f"; skipped {named(skipped)}" if skipped else ""
-        click.echo(f"reading {path}: ids {key!r}, fields {named(fields) or 'none'}{left}", err=True)
+        inform(f"reading {path}: ids {key!r}, fields {named(fields) or 'none'}{left}")
 
 
 def show_queries(queries: Queries, path: str | Path) -> None:
     """Say what the columns of a table of queries were taken for."""
     if queries.layout:
-        click.echo(f"read {path}: {counted(len(queries), 'query', 'queries')}; {queries.layout}", err=True)
-
-
-def show_doubt(file: Detected) -> None:
-    """Say that a table could hold features as well as judgements, where either will do."""
-    if file.kind in ("csv", "parquet") and file.doubt:
-        click.echo(f"note: {file.path}: {file.doubt}", err=True)
+        inform(f"read {path}: {counted(len(queries), 'query', 'queries')}; {queries.layout}")
 
 
 def read_judgements(source: Source, columns: Columns | None = None) -> TrecTable:
@@ -145,7 +140,7 @@ def read_judgements(source: Source, columns: Columns | None = None) -> TrecTable
         table = read_qrels(source, progress, columns=columns)
     if table.layout:
         size = f"{counted(table.n_docs, 'judgement')} of {counted(table.n_queries, 'query', 'queries')}"
-        click.echo(f"read {path}: {size}; {table.layout}", err=True)
+        inform(f"read {path}: {size}; {table.layout}")
     return table
 
 
@@ -155,7 +150,7 @@ def matched(table: TrecTable, queries: Iterable[tuple[str, str]], path: Path) ->
 
     new, number = match_queries(table, queries)
     if number:
-        click.echo(f"note: {number:,} of {table.n_queries:,} queries of {path} matched by their text", err=True)
+        note(f"{number:,} of {table.n_queries:,} queries of {path} matched by their text")
     return new
 
 
@@ -203,10 +198,10 @@ def clean_data(
         clean, cleaning = cleaner.clean(data, n_jobs=threads)
     except InputError as error:
         raise InputError(error.message, path) from None
-    click.echo(f"cleaned {path}: dropped {cleaning.text}", err=True)
+    inform(f"cleaned {path}: dropped {cleaning.text}")
     advice = cleaner.advice(data, cleaning)
     if advice:
-        click.echo(f"warning: {path}: {advice} by --clean-scaled", err=True)
+        warn(f"{path}: {advice} by --clean-scaled")
     return clean, cleaning
 
 
@@ -220,7 +215,7 @@ def filled(data: RankingData, number: float) -> RankingData:
     values = X.data if data.is_sparse else X
     missing = np.isnan(values)
     values[missing] = number
-    click.echo(f"filled {int(missing.sum()):,} missing values with {number:g}", err=True)
+    inform(f"filled {int(missing.sum()):,} missing values with {number:g}")
     return data.with_features(X)
 
 
@@ -304,5 +299,5 @@ def check_missing(data: RankingData, target: Path, remedy: str = "") -> None:
     if missing.any():
         at = int(np.argmax(missing))
         name = data.names[at]
-        what = f"the number {name!r} is missing in {missing[at]:,} of {data.n_docs:,} rows"
-        raise InputError(f"{what}; expected a folder (.rank), which can hold that{remedy.format(name=name)}", target)
+        problem = f"the number {name!r} is missing in {missing[at]:,} of {data.n_docs:,} rows"
+        raise InputError(f"{problem}; expected a folder (.rank), which can hold that{remedy.format(name=name)}", target)

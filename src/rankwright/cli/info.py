@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import reduce
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,10 +12,19 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 import numpy as np
 
-from rankwright.cli.files import check_plots, read_judgements, show_doubt, show_layout
+from rankwright.cli.files import check_plots, read_judgements, show_layout
 from rankwright.cli.options import FILE, feature_options, json_option
-from rankwright.cli.partitions import show_partitions
-from rankwright.cli.printing import bar, escape, new_console, reading, styled
+from rankwright.cli.printing import (
+    bar,
+    escape,
+    inform,
+    listed,
+    new_console,
+    partition_sizes,
+    print_json,
+    reading,
+    styled,
+)
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,6 +34,7 @@ if TYPE_CHECKING:
     from rankwright.data.summary import FeatureSummary, PairSummary, QrelsSummary, RunSummary, ScoresSummary, Spread
     from rankwright.data.trec_table import TrecTable
     from rankwright.io.detect import Detected
+    from rankwright.io.partitions import Manifest
     from rankwright.io.roles import Columns
     from rankwright.models.saving import SavedModel
 
@@ -32,14 +42,13 @@ if TYPE_CHECKING:
 
 _MARGIN = 17
 _BAR = 30
-_SHOWN = 12  # names listed; --json lists all
+_SHOWN = 12  # names or partitions listed; --json lists all
 _SHOWN_EQUAL = 4
 _SHOWN_LABELS = 12
 _SHOWN_WEIGHTS = 10
 _SHOWN_CATEGORIES = 8
 _PAIRS_HELP = "Features and judgements: count the pairs of documents with different labels, by labels and by query."
 _PLOT_HELP = "Plot the pairs into a .png or .svg file; may be repeated."
-_INDEX_MARGIN = 13
 
 
 @click.command("info")
@@ -48,7 +57,7 @@ _INDEX_MARGIN = 13
 @feature_options
 @click.option("--verify", is_flag=True, help="Parts and data folders: read everything and compare all checksums.")
 @click.option("--pairs", "with_pairs", is_flag=True, help=_PAIRS_HELP)
-@click.option("--plot", "plots", multiple=True, type=FILE, metavar="FILE", help=_PLOT_HELP)
+@click.option("--plot", "plots", multiple=True, type=FILE, help=_PLOT_HELP)
 def command(
     path: Path,
     as_json: bool,
@@ -82,18 +91,18 @@ def command(
     pairs: PairSummary | None = None
     if is_partitions(path):
         pairs = _pairs(read_data(path), True) if wants_pairs else None
-        show_partitions(path, as_json, verify, {} if pairs is None else {"pairs": pairs.to_dict()})
+        _show_partitions(path, as_json, verify, pairs)
         _finish(pairs, plots, as_json)
         return
     if (path / "index.json").is_file():
         _refuse_pairs(wants_pairs, path, "an index")
-        show_index(path, as_json)
+        _show_index(path, as_json)
         return
     summary: Summary | SavedModel
     with detected(path, columns) as file:
         kind = file.kind
         if verify:
-            verify_folder(file)
+            _verify_folder(file)
         if kind in ("model", "run", "scores"):
             _refuse_pairs(wants_pairs, path, {"model": "a model", "run": "a run", "scores": "scores"}[kind])
         if kind == "model":
@@ -101,15 +110,14 @@ def command(
 
             summary = load_model(file.source)
         else:
-            show_layout(file, columns)
-            show_doubt(file)
+            show_layout(file, columns, or_judgements=True)
             summary, pairs = _summary(file, group, "zero" if negative_as_zero else "error", columns, wants_pairs)
     if as_json:
         from rankwright.models.saving import SavedModel
 
         as_dict = _model_dict(summary) if isinstance(summary, SavedModel) else summary.to_dict()
         counted = {} if pairs is None else {"pairs": pairs.to_dict()}
-        click.echo(json.dumps({"path": str(path), "format": kind, **as_dict, **counted}, ensure_ascii=False))
+        print_json({"path": str(path), "format": kind, **as_dict, **counted})
     else:
         _show(new_console(), path, kind, summary)
     _finish(pairs, plots, as_json)
@@ -124,20 +132,16 @@ def _finish(pairs: PairSummary | None, plots: Sequence[Path], as_json: bool) -> 
     for plot in plots:
         pairs.plot(plot)
         if not as_json:
-            click.echo(f"wrote {plot}", err=True)
+            inform(f"wrote {plot}")
 
 
-def _refuse_pairs(asked: bool, path: Path, what: str) -> None:
+def _refuse_pairs(asked: bool, path: Path, content: str) -> None:
     if asked:
-        raise InputError(f"is {what}, without labels; expected features or judgements with --pairs and --plot", path)
+        raise InputError(f"is {content}, without labels; expected features or judgements with --pairs and --plot", path)
 
 
 def _summary(
-    file: Detected,
-    group: Path | None,
-    negative: Literal["error", "zero"],
-    columns: Columns | None,
-    with_pairs: bool,
+    file: Detected, group: Path | None, negative: Literal["error", "zero"], columns: Columns | None, with_pairs: bool
 ) -> tuple[Summary, PairSummary | None]:
     from rankwright.data import summary as summaries
     from rankwright.io.detect import FORMATS, read_data
@@ -189,7 +193,7 @@ def _show(console: Console, path: Path, kind: str, summary: Summary | SavedModel
         return
     if isinstance(summary, FeatureSummary):
         _show_features(console, summary, None if kind == "letor" else summary.dtype)
-    _show_labels(console, summary.labels)
+    _show_counts(console, "labels", _label_rows(summary.labels))
     _line(console, "no relevant", _share(summary.queries_without_relevant, summary.queries))
     _line(console, "all relevant", _share(summary.queries_without_non_relevant, summary.queries))
 
@@ -208,10 +212,6 @@ def _show_features(console: Console, summary: FeatureSummary, dtype: str | None)
     for name, dropped in (("cleaning", summary.cleaning), ("", summary.cleaning_scaled)):
         if dropped is not None:
             _line(console, name, f"would drop {dropped.text}")
-
-
-def _show_labels(console: Console, labels: Sequence[tuple[float, int]]) -> None:
-    _show_counts(console, "labels", _label_rows(labels))
 
 
 def _show_counts(console: Console, title: str, rows: Sequence[tuple[str, int]]) -> None:
@@ -357,7 +357,13 @@ def _listed(names: Sequence[str]) -> str:
     return f"{len(names):,}: {', '.join(names[:_SHOWN])}{more}"
 
 
-def show_index(path: Path, as_json: bool) -> None:
+def _print_facts(path: Path, title: str, facts: Iterable[tuple[str, str]]) -> None:
+    click.echo(f"{styled(str(path), bold=True)}  {title}\n")
+    for name, text in facts:
+        click.echo(f"  {name:<{_MARGIN - 2}}{text}")
+
+
+def _show_index(path: Path, as_json: bool) -> None:
     """Describe an index, all of which is read."""
     from rankwright.text.index import Index
 
@@ -374,25 +380,100 @@ def show_index(path: Path, as_json: bool) -> None:
         "bytes": index.n_bytes,
     }
     if as_json:
-        click.echo(json.dumps({"path": str(path), "format": "index", **facts}, ensure_ascii=False))
+        print_json({"path": str(path), "format": "index", **facts})
         return
-    click.echo(f"{styled(str(path), bold=True)}  Rankwright index\n")
-    for name, value in facts.items():
-        shown = (
-            ", ".join(value)
-            if isinstance(value, list)
-            else ("yes" if value else "no")
-            if value in (True, False)
-            else f"{value:,}"
-        )
-        click.echo(f"  {name:<{_INDEX_MARGIN}}{shown}")
+    texts = [(name, ", ".join(value) if isinstance(value, list) else _fact(value)) for name, value in facts.items()]
+    _print_facts(path, "Rankwright index", texts)
 
 
-def verify_folder(file: Detected) -> None:
-    """Read all of a data folder and compare its checksums."""
+def _verify_folder(file: Detected) -> None:
     from rankwright.io.container import Container
     from rankwright.io.folder import FOLDER
 
     if file.kind != "folder":
         raise InputError("has no checksums; expected partitions or a data folder with --verify", file.path)
     Container.open(Path(file.path), FOLDER).verify()
+
+
+def _show_partitions(path: Path, as_json: bool, verify: bool, pairs: PairSummary | None) -> None:
+    """What the manifest says; features are not read, but with ``verify`` all checksums are compared."""
+    from rankwright.io.partitions import read_manifest
+
+    manifest = read_manifest(path)
+    if verify:
+        manifest.verify()
+    if as_json:
+        print_json({**_partitions_dict(manifest, verify), **({} if pairs is None else {"pairs": pairs.to_dict()})})
+    else:
+        _print_facts(path, "folder of partitions", _partition_lines(manifest, verify))
+
+
+def _partition_lines(manifest: Manifest, verified: bool) -> list[tuple[str, str]]:
+    header, partitions = manifest.header, manifest.partitions
+    lines = [
+        ("partitions", partition_sizes([partition.documents for partition in partitions])),
+        ("queries", f"{manifest.n_queries:,}"),
+        ("documents", f"{manifest.n_docs:,}"),
+        ("document ids", "yes" if header.get("document_ids") else "none"),
+        ("features", f"{manifest.n_features:,} {header.get('kind')} {header.get('dtype')}"),
+        ("bytes", f"{manifest.n_bytes:,}"),
+    ]
+    labels = _partition_labels(manifest)
+    if labels is not None:
+        total = max(1, manifest.n_docs)
+        lines.append(("labels", listed([f"{label:g}: {n:,} ({n / total:.1%})" for label, n in labels], _SHOWN)))
+    missing = sum(int(of_partition.missing.sum()) for of_partition in manifest.statistics)
+    if missing:
+        lines.append(("missing", f"{missing / (manifest.n_docs * manifest.n_features):.1%} of the values"))
+    lines += [("checksums", "all compared: no difference")] if verified else []
+    for at, partition in enumerate(partitions[:_SHOWN]):
+        size = f"{partition.queries:,} queries, {partition.documents:,} documents, {partition.bytes:,} bytes"
+        lines.append(("" if at else "by partition", f"{partition.name}  {size}"))
+    if len(partitions) > _SHOWN:
+        lines.append(("", f"and {len(partitions) - _SHOWN:,} more (--json lists all)"))
+    return lines
+
+
+def _partition_labels(manifest: Manifest) -> list[tuple[float, int]] | None:
+    counts: dict[float, int] = {}
+    for partition in manifest.partitions:
+        if partition.labels is None:
+            return None
+        for label, count in partition.labels:
+            counts[label] = counts.get(label, 0) + int(count)
+    return sorted(counts.items())
+
+
+def _partitions_dict(manifest: Manifest, verified: bool) -> dict[str, Any]:
+    from rankwright.data.dataset import default_names
+
+    names = manifest.names or default_names(manifest.n_features)
+    facts = {key: manifest.header.get(key) for key in ("kind", "dtype", "document_ids", "categorical")}
+    return {
+        "path": str(manifest.path),
+        "format": "partitions",
+        "queries": manifest.n_queries,
+        "documents": manifest.n_docs,
+        "features": manifest.n_features,
+        **facts,
+        "bytes": manifest.n_bytes,
+        "labels": _partition_labels(manifest),
+        "verified": verified,
+        "partitions": [vars(partition) for partition in manifest.partitions],
+        "statistics": [{"feature": name, **row} for name, row in zip(names, _statistics(manifest), strict=True)],
+    }
+
+
+def _statistics(manifest: Manifest) -> list[dict[str, float | int | None]]:
+    """The statistics of every feature over all partitions; None where no value is there, and of categories."""
+    from rankwright.data.statistics import Statistics
+
+    total = reduce(Statistics.merge, manifest.statistics)
+    columns = {"least": total.low, "largest": total.high, "mean": total.means, "deviation": total.deviations}
+    unknown = total.missing == total.n_rows
+    unknown[manifest.header["categorical"]] = True
+    rows = []
+    for at, missing in enumerate(total.missing.tolist()):
+        values = {name: None if unknown[at] else float(column[at]) for name, column in columns.items()}
+        rows.append(values | {"missing": missing})
+    return rows

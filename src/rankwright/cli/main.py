@@ -23,7 +23,7 @@ from click.shell_completion import CompletionItem, ShellComplete, get_completion
 import rankwright
 from rankwright.caching import VARIABLE, keeps_code, temporary_cache
 from rankwright.cli.options import SuggestingGroup, unknown_option
-from rankwright.cli.printing import harmless, print_data
+from rankwright.cli.printing import harmless, inform, note, print_data, warn
 from rankwright.errors import InputError, InputWarning
 
 _DEBUG = "RANKWRIGHT_DEBUG"
@@ -71,10 +71,13 @@ _COMMANDS = {name: text for commands in _TASKS.values() for name, text in comman
 _MODULES = {
     "completion": "main",
     "collection": "demo",
-    "agreement": "judge",
+    "index": "search",
+    "judge": "serve",
+    "agreement": "serve",
     "import": "models",
     "export": "models",
     "compare": "evaluate",
+    "fuse": "features",
 }  # of other names than the command
 
 _OTHER_WORDS = {
@@ -87,6 +90,7 @@ _OTHER_WORDS = {
     "version": "--version",
 }  # fmt: skip
 _SHOWN_VERSIONS = ("numpy", "numba", "scipy", "scikit-learn")
+_SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True}
 _NO_COMMAND = "Missing command."  # what click says of a group without a command; we show the help
 
 
@@ -125,7 +129,7 @@ def _show_versions(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
         ctx.exit()
 
 
-@click.command(cls=_LazyGroup, no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=_LazyGroup, no_args_is_help=False, context_settings=_SETTINGS)
 @click.option(
     "--version",
     is_flag=True,
@@ -164,9 +168,9 @@ def program() -> int:
         if os.environ.get(_DEBUG):
             raise
         with harmless():
-            what = "this is a bug in Rankwright, not in what you did"
+            problem = "this is a bug in Rankwright, not in what you did"
             reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-            click.echo(f"rankwright: {what} ({reason}); please report it{_traceback_file()}", err=True)
+            inform(f"rankwright: {problem} ({reason}); please report it{_traceback_file()}")
         return 1
 
 
@@ -231,7 +235,7 @@ def main(args: list[str] | None = None) -> int:
         warnings.filterwarnings("ignore", ".*joblib will operate in serial mode")  # it is not used
         warnings.showwarning = _show_warning
         code = _run(args)
-        _tell_cache()
+        _note_cache()
         return code
 
 
@@ -242,11 +246,11 @@ def _run(args: list[str] | None) -> int:
     except InputError as error:
         return _fail(str(error))
     except click.Abort:
-        click.echo("rankwright: interrupted", err=True)
+        inform("rankwright: interrupted")
         return 130
     except click.ClickException as error:
         if isinstance(error, click.UsageError) and error.ctx and error.message == _NO_COMMAND:
-            click.echo(error.ctx.get_help(), err=True)
+            inform(error.ctx.get_help())
             return 2
         hint = f" (see: {error.ctx.command_path} --help)" if isinstance(error, click.UsageError) and error.ctx else ""
         message = unknown_option(error) if isinstance(error, click.NoSuchOption) else error.format_message()
@@ -267,7 +271,7 @@ def _run(args: list[str] | None) -> int:
     return 0
 
 
-def _tell_cache() -> None:
+def _note_cache() -> None:
     """Say where compiled code is kept if numba found no place of its own."""
     folder, kept = temporary_cache(), keeps_code()
     if folder is None and kept:
@@ -276,17 +280,14 @@ def _tell_cache() -> None:
     if not any("njit" in vars(module) for module in ours):
         return  # nothing that is compiled was used
     if not kept:
-        why = "no folder for it can be written"
-        click.echo(
-            f"note: compiled code is not kept ({why}), so every run compiles; {VARIABLE} names a folder", err=True
-        )
+        reason = "no folder for it can be written"
+        note(f"compiled code is not kept ({reason}), so every run compiles; {VARIABLE} names a folder")
     elif folder is not None:
-        why = "no other place for it can be written"
-        click.echo(f"note: compiled code is in {folder} ({why}); {VARIABLE} names another folder", err=True)
+        note(f"compiled code is in {folder} (no other place for it can be written); {VARIABLE} names another folder")
 
 
 def _fail(message: str) -> int:
-    click.echo("rankwright: " + " ".join(message.split()), err=True)
+    inform("rankwright: " + " ".join(message.split()))
     return 2
 
 
@@ -294,7 +295,7 @@ def _show_warning(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any, **__: Any
 ) -> None:
     where = "" if issubclass(category, InputWarning) else f" ({filename}:{lineno})"
-    click.echo(f"warning: {message}{where}", err=True)
+    warn(f"{message}{where}")
 
 
 if __name__ == "__main__":

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from rankwright.cli.files import check_target, naming_files, read_features
 from rankwright.cli.options import FILE, MISSING_AS_ZERO, Integer, columns_option, output_option
-from rankwright.cli.printing import counted
+from rankwright.cli.printing import counted, inform, warn
 from rankwright.errors import InputError
 from rankwright.exporting.targets import TARGETS
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from rankwright.models.base import Model
 
 _FORMS = "; ".join(f"{', '.join(target.forms)} for {name}" for name, target in TARGETS.items() if target.forms)
+_MISSING_HELP = "Missing values are 0, at the engine and in DATA; RankLib holds most trees only then."
+_N_FEATURES_HELP = "Number of features of your data.  [default: as FILE has it]"
 _KINDS = ["lightgbm", "xgboost", "catboost", "ranklib", "svmrank", "liblinear"]
 _FIRST = (
     "Number of the first feature in FILE: 1 for LightGBM and XGBoost if they read LETOR text.  "
@@ -29,17 +31,13 @@ _FIRST = (
 @click.command("export")
 @click.argument("model", metavar="MODEL", type=FILE)
 @click.option("--to", "target", required=True, type=click.Choice([*TARGETS]), help="Who reads it.")
-@output_option("Folder to write.", "folder", "FOLDER")
-@click.option("--form", default="auto", show_default=True, help=f"Format, where there are several: {_FORMS}.")
+@output_option("Folder to write.", "folder", metavar="FOLDER")
+@click.option("--form", default="auto", help=f"Format, where there are several: {_FORMS}.")
 @click.option("--name", help="Name of the model at the engine.  [default: the name of FOLDER]")
 @click.option("--feature-set", help="Name of the engine's feature set or store.  [default: NAME_features]")
-@click.option(
-    MISSING_AS_ZERO,
-    is_flag=True,
-    help="Missing values are 0, at the engine and in DATA; RankLib holds most trees only then.",
-)
+@click.option(MISSING_AS_ZERO, is_flag=True, help=_MISSING_HELP)
 @click.option("--verify", "features", metavar="DATA", type=FILE, help="Feature file to compare scores on as well.")
-@click.option("--group", metavar="FILE", type=FILE, help="Documents per query of DATA, for text without qid.")
+@click.option("--group", type=FILE, help="Documents per query of DATA, for text without qid.")
 @columns_option
 def export_command(
     model: Path,
@@ -73,8 +71,7 @@ def export_command(
         raise InputError(f"{option} is for the data of --verify; expected --verify DATA with it")
     check_target(folder, (model, features), is_folder=True)
     saved = load_model(model)
-    options: dict[str, Any] = {"negative_as_zero": True, "columns": columns}
-    data = None if features is None else read_features(features, group, **options)
+    data = None if features is None else read_features(features, group, negative_as_zero=True, columns=columns)
     given = {"form": form, "name": name, "feature_set": feature_set, "missing_as_zero": missing_as_zero}
     try:
         with naming_files({DATA: features}):
@@ -82,32 +79,24 @@ def export_command(
     except InputError as error:
         message = error.message.replace("missing_as_zero=True", MISSING_AS_ZERO)
         raise InputError(message, error.path or model, error.line) from None
-    for note in done.notes:
-        click.echo(f"note: {note}", err=True)
-    _tell(done.made, "rows made from the model")
+    for text in done.notes:
+        note(text)
+    _show_check(done.made, "rows made from the model")
     if done.given is not None:
-        _tell(done.given, f"rows of {features}")
-    click.echo(f"wrote {folder}: {', '.join(done.files)}", err=True)
+        _show_check(done.given, f"rows of {features}")
+    inform(f"wrote {folder}: {', '.join(done.files)}")
 
 
-def _tell(verified: Verification, where: str) -> None:
-    size = (
-        "the same scores"
-        if verified.largest == 0
-        else f"largest difference {verified.largest:.1e} of the largest score"
-    )
-    click.echo(
-        f"verified on {verified.rows:,} {where}: {verified.off:,} off their path, {size}; by {verified.by}", err=True
-    )
+def _show_check(verified: Verification, where: str) -> None:
+    size = f"largest difference {verified.largest:.1e} of the largest score" if verified.largest else "the same scores"
+    inform(f"verified on {verified.rows:,} {where}: {verified.off:,} off their path, {size}; by {verified.by}")
     if verified.inexact:
-        click.echo(
-            f"warning: {verified.inexact:,} rows differ by thresholds that the target cannot represent", err=True
-        )
+        warn(f"{verified.inexact:,} rows differ by thresholds that the target cannot represent")
     if verified.rounded:
-        click.echo(f"warning: {verified.rounded:,} rows differ by rounding alone: large terms cancel there", err=True)
+        warn(f"{verified.rounded:,} rows differ by rounding alone: large terms cancel there")
     if verified.moved_off:
-        what = f"{verified.moved:,} rows have features that the target's number type rounds"
-        click.echo(f"warning: {what}, which moves {verified.moved_off:,} scores of the model itself", err=True)
+        rounded = f"{verified.moved:,} rows have features that the target's number type rounds"
+        warn(f"{rounded}, which moves {verified.moved_off:,} scores of the model itself")
 
 
 @click.command("import")
@@ -115,13 +104,7 @@ def _tell(verified: Verification, where: str) -> None:
 @output_option("Model to write.", metavar="MODEL")
 @click.option("--from", "kind", type=click.Choice(_KINDS), help="Library of FILE.  [default: found by content]")
 @click.option("--first-feature", type=Integer(0), metavar="N", help=_FIRST)
-@click.option(
-    "--features",
-    "n_features",
-    type=Integer(0),
-    metavar="N",
-    help="Number of features of your data.  [default: as FILE has it]",
-)
+@click.option("--features", "n_features", type=Integer(0), metavar="N", help=_N_FEATURES_HELP)
 @click.option("--all-trees", is_flag=True, help="XGBoost: keep the trees after the best round of early stopping.")
 @click.option("--without-constant", is_flag=True, help="Leave out a bias or base score, which changes no ranking.")
 def import_command(
@@ -158,7 +141,7 @@ def import_command(
         constant=not without_constant,
     )
     save_model(saved.model, target, method=saved.method, parameters={}, training=saved.training)
-    click.echo(f"wrote {target}: {saved.training['imported from']}, {_summary(saved.model)}", err=True)
+    inform(f"wrote {target}: {saved.training['imported from']}, {_summary(saved.model)}")
 
 
 def _summary(model: Model) -> str:

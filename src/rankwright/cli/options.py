@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import ast
 import difflib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from rankwright.errors import InputError
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from rankwright.training.methods import Method
 
 FILE = click.Path(path_type=Path)
+FILE.name = "file"  # the help shows it, in capitals, where an option has no metavar
 MISSING_AS_ZERO = "--missing-as-zero"
 _LARGEST = 2**31 - 1
 _COLUMNS_HELP = (
@@ -59,7 +61,6 @@ class Integer(click.IntRange):
         super().__init__(minimum)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The number of a text."""
         number = super().convert(value, param, ctx)
         if number > _LARGEST:
             self.fail(f"{number} is not in the range {self._describe_range()} up to {_LARGEST}.", param, ctx)
@@ -96,29 +97,21 @@ def _columns(_: click.Context, __: click.Parameter, text: str | None) -> Columns
     return parse_columns(text)
 
 
-def _names(find: Callable[[], list[str]]) -> Any:
-    """The ``shell_complete`` of an option that takes one of some names, upper or lower case."""
-
-    def complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        return [CompletionItem(name) for name in find() if name.lower().startswith(incomplete.lower())]
-
-    return complete
-
-
-def _methods() -> list[str]:
+def complete_method(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """``shell_complete`` of ``--method``."""
     from rankwright.training.methods import NAMES
 
-    return list(NAMES)
+    return _completions(NAMES, incomplete)
 
 
-def _measures() -> list[str]:
+def _complete_measure(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
     from rankwright.measures import measure_classes
 
-    return sorted(measure_classes(), key=str.lower)
+    return _completions(sorted(measure_classes(), key=str.lower), incomplete)
 
 
-complete_method, complete_measure = _names(_methods), _names(_measures)
-"""``shell_complete`` of ``--method`` and ``--measure``."""
+def _completions(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(name) for name in names if name.lower().startswith(incomplete.lower())]
 
 
 def together(*options: Any) -> Any:
@@ -132,36 +125,38 @@ def together(*options: Any) -> Any:
     return decorate
 
 
-def output_option(what: str, name: str = "target", metavar: str = "FILE", required: bool = True) -> Any:
-    """``--output``, of commands that write a file or a folder."""
-    return click.option("-o", "--output", name, required=required, type=FILE, metavar=metavar, help=what)
+def output_option(text: str, name: str = "target", *, required: bool = True, **settings: Any) -> Any:
+    return click.option("-o", "--output", name, required=required, type=FILE, help=text, **settings)
 
 
-def json_option(what: str = "Print one JSON object.") -> Any:
-    """``--json``."""
-    return click.option("--json", "as_json", is_flag=True, help=what)
+def json_option(text: str = "Print one JSON object.") -> Any:
+    return click.option("--json", "as_json", is_flag=True, help=text)
 
 
-def seed_option(what: str = "Random seed.") -> Any:
-    """``--seed``, of commands that draw something."""
-    return click.option("--seed", type=Integer(0), default=0, show_default=True, help=what)
+def measure_option(text: str, *name: str, **settings: Any) -> Any:
+    settings |= {"metavar": "NAME", "shell_complete": _complete_measure, "help": text}
+    return click.option("-m", "--measure", *name, **settings)
 
 
-def threads_option(default: int = 1, what: str = "Number of threads; the result does not depend on it.") -> Any:
-    """``--threads``."""
-    return click.option("--threads", type=Integer(1), default=default, show_default=True, help=what)
+def seed_option(text: str = "Random seed.") -> Any:
+    return click.option("--seed", type=Integer(0), default=0, help=text)
 
 
-def normalize_option(what: str) -> Any:
-    """``--normalize``, of commands that combine scores of several systems."""
+def threads_option(default: int = 1, text: str = "Number of threads; the result does not depend on it.") -> Any:
+    return click.option("--threads", type=Integer(1), default=default, help=text)
+
+
+def depth_option(default: int, text: str) -> Any:
+    return click.option("--depth", type=Integer(1), default=default, help=text)
+
+
+def normalize_option(text: str) -> Any:
     kinds = click.Choice(["minmax", "zscore", "sum", "none"])
-    return click.option("--normalize", type=kinds, default="minmax", show_default=True, help=what)
+    return click.option("--normalize", type=kinds, default="minmax", help=text)
 
 
 def port_option(default: int) -> Any:
-    """``--port``, of commands that serve a page."""
-    ports = click.IntRange(0, 65535)
-    return click.option("--port", type=ports, default=default, show_default=True, help="0 for any free one.")
+    return click.option("--port", type=click.IntRange(0, 65535), default=default, help="0 for any free one.")
 
 
 device_option = click.option(
@@ -184,7 +179,6 @@ analyzer_option = click.option(
 part_option = click.option(
     "--part",
     default="title",
-    show_default=True,
     metavar="NAME",
     help="Part of a TREC topic to use: title, description, narrative, or several joined by +.",
 )
@@ -193,34 +187,38 @@ resume_option = click.option(
     "--resume", is_flag=True, help="Go on with a training that was interrupted: the same command with --resume."
 )
 columns_option = click.option("--columns", metavar="ROLE=NAME,…", callback=_columns, help=_COLUMNS_HELP)
-group_option = click.option("--group", type=FILE, metavar="FILE", help="Documents per query, for text without qid.")
-valid_group_option = click.option("--valid-group", type=FILE, metavar="FILE", help="The same for the validation data.")
+group_option = click.option("--group", type=FILE, help="Documents per query, for text without qid.")
 negative_option = click.option(
     "--negative-as-zero", is_flag=True, help="Read labels below 0 as 0 instead of reporting an error."
-)
-training_negative_option = click.option(
-    "--negative-as-zero", is_flag=True, help="Treat labels below 0 as not relevant; otherwise an error."
 )
 feature_options = together(group_option, negative_option, columns_option)
 """Of commands that read one file of features."""
 
-training_data_options = together(group_option, valid_group_option, training_negative_option, columns_option)
+training_data_options = together(
+    group_option,
+    click.option("--valid-group", type=FILE, help="The same for the validation data."),
+    click.option("--negative-as-zero", is_flag=True, help="Treat labels below 0 as not relevant; otherwise an error."),
+    columns_option,
+)
 """Of commands that train on one file and validate on another."""
 
-clean_options = together(
+training_clean_options = together(
     click.option("--clean", is_flag=True, help=_CLEAN_HELP),
     click.option("--clean-above", type=float, metavar="COSINE", help=_ABOVE_HELP),
     click.option("--clean-scaled", is_flag=True, help=_SCALED_HELP),
 )
-relevant_option = click.option(
-    "--relevant-from", type=float, metavar="LABEL", help="With --clean: lowest relevant label.  [default: 1]"
-)
-"""Of commands where it is for cleaning only."""
+"""Where methods declare ``--relevant-from``, too."""
 
+clean_options = together(
+    training_clean_options,
+    click.option(
+        "--relevant-from", type=float, metavar="LABEL", help="With --clean: lowest relevant label.  [default: 1]"
+    ),
+)
 position_options = together(
     click.option("--position", metavar="COLUMN", help=_POSITION_HELP),
     click.option("--pair", metavar="COLUMN", help=_PAIR_HELP),
-    click.option("--propensities", type=FILE, metavar="FILE", help=_PROPENSITIES_HELP),
+    click.option("--propensities", type=FILE, help=_PROPENSITIES_HELP),
 )
 
 
@@ -229,7 +227,6 @@ class FunctionOption(click.Option):
 
     @property
     def help(self) -> str:
-        """The help text."""
         from rankwright.text.functions import function_names  # loads numpy
 
         return self._help.format(functions=function_names())
@@ -257,10 +254,8 @@ class MethodCommand(click.Command):
         from rankwright.training.methods import METHODS
 
         parameters = [param for param in self._own if not isinstance(param, _MethodOption)]
-        self._own[:] = [
-            *_method_options(tuple(METHODS)),
-            *parameters,
-        ]  # in place: click adds to this list and takes from it
+        # In place: click adds to this list and takes from it.
+        self._own[:] = [*_method_options(tuple(METHODS)), *parameters]
         return self._own
 
     @params.setter
@@ -268,7 +263,6 @@ class MethodCommand(click.Command):
         self._own = own
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options, section by section."""
         options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
         records = {str(option.name): option.get_help_record(ctx) for option in options}
         sections = _with_methods(self._sections)
@@ -289,18 +283,19 @@ def _with_methods(sections: Mapping[str, Sequence[str]]) -> dict[str, list[str]]
     """The names of options by section, with those of the methods."""
     from rankwright.training.methods import declared_options
 
-    options = {name: one.option for name, one in declared_options().items() if one.option is not None}
-    names_known = {name for names in sections.values() for name in names} | options.keys()
+    parameters = declared_options().items()
+    options = {name: parameter.option for name, parameter in parameters if parameter.option is not None}
+    all_names = {name for names in sections.values() for name in names} | options.keys()
     followers: dict[str, list[str]] = {}
     placed: dict[str, list[str]] = {title: [] for title in sections}
     for name, option in options.items():
-        if option.after in names_known:
+        if option.after in all_names:
             followers.setdefault(option.after, []).append(name)
         else:
             placed.setdefault(option.section, []).append(name)
 
     def followed(names: Iterable[str]) -> list[str]:
-        return [one for name in names for one in (name, *followed(followers.get(name, ())))]
+        return [entry for name in names for entry in (name, *followed(followers.get(name, ())))]
 
     return {title: followed([*names, *sections.get(title, ())]) for title, names in placed.items()}
 
@@ -383,13 +378,22 @@ def settings_of(method: Method, options: Mapping[str, Any], settings: Sequence[s
         given[name] = given[name] if read is None else read(given[name])
     if "losses" in parameters:
         if len(given.get("losses", parameters["losses"].default)) < 2:
-            raise InputError(
-                f"{method.name} needs at least two losses; expected --losses with them, such as map,mrr@10"
-            )
+            problem = f"{method.name} needs at least two losses"
+            raise InputError(f"{problem}; expected --losses with them, such as map,mrr@10")
         if "feature_map" in given:
             maps = [part.strip() for part in given["feature_map"].split(",")]
             given["feature_map"] = [None if part in ("", "-") else part for part in maps]
     return given | assigned(settings, [name for name, parameter in parameters.items() if parameter.is_assigned])
+
+
+def given_options() -> dict[str | None, str]:
+    """How the options that the user gave are written, by the names of their parameters."""
+    context = click.get_current_context()
+    return {
+        param.name: max(param.opts, key=len)
+        for param in context.command.params
+        if context.get_parameter_source(str(param.name)) is not ParameterSource.DEFAULT
+    }
 
 
 def _option(parameter: str) -> str:
@@ -441,7 +445,6 @@ class SuggestingGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that the arguments begin with."""
         name = str(args[0])
         if self.get_command(ctx, name) is None and not name.startswith("-"):
             other = self.other_words.get(name.lower().strip("-"))
@@ -453,16 +456,13 @@ class SuggestingGroup(click.Group):
 def unknown_option(error: click.NoSuchOption) -> str:
     """What to say of an option that does not exist: `--num-leaves` is a setting."""
     name, command = error.option_name, None if error.ctx is None else error.ctx.command
-    options = [opt for param in getattr(command, "params", ()) for opt in _spellings(param)]
+    parameters = [param for param in getattr(command, "params", ()) if isinstance(param, click.Option)]
+    options = [spelling for param in parameters for spelling in (*param.opts, *param.secondary_opts)]
     spelt = name.replace("_", "-")
     by_case = {option.lower(): option for option in options}
     meant = by_case.get(spelt.lower()) or by_case.get(_OTHER_OPTIONS.get(spelt.lower(), ""))
     hint = f"did you mean {meant}?" if meant else _setting(name, command) or _meant(name, [*options, "--help"])
     return f"No such option {name!r}" + (f"; {hint}" if hint else "")
-
-
-def _spellings(param: click.Parameter) -> list[str]:
-    return [*param.opts, *param.secondary_opts] if isinstance(param, click.Option) else []
 
 
 def _setting(name: str, command: Any) -> str:
@@ -485,7 +485,7 @@ def _meant(name: str, names: Iterable[str]) -> str:
     """The known names that are near, as a question; empty if there are none."""
     near = difflib.get_close_matches(name, list(dict.fromkeys(names)), n=3, cutoff=_CUTOFF)
     best = _likeness(name, near[0]) if near else 0.0
-    near = [one for one in near if best - _likeness(name, one) < _SIMILAR]
+    near = [other for other in near if best - _likeness(name, other) < _SIMILAR]
     return f"did you mean {' or '.join(near)}?" if near else ""
 
 

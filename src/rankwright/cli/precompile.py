@@ -23,10 +23,9 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 import rankwright
-from rankwright.caching import keeps_code
+from rankwright.caching import is_compiled, keeps_code
+from rankwright.cli.printing import inform
 
 if TYPE_CHECKING:
     from rankwright.data.dataset import RankingData
@@ -74,7 +73,6 @@ class Precompiler:
                 worker.wait(max(0.0, ends - time.monotonic()))
 
     def close(self) -> None:
-        """End the workers."""
         for worker in self._workers:
             worker.kill()
             if worker.stdin is not None:
@@ -188,9 +186,15 @@ def _work(method: str, folder: str) -> None:
         _compile_parts(method, Path(folder))
 
 
-def announce() -> None:
-    """Say that code is compiled."""
-    click.echo(COMPILING, err=True)
+def must_compile() -> bool:
+    """Whether numba has no compiled training code on disk; False if unknown."""
+    try:
+        from rankwright.maxmargin.hinge import _evaluate
+        from rankwright.maxmargin.smoothed import minimise
+
+        return not all(kernel.signatures or is_compiled(kernel) for kernel in (_evaluate, minimise))
+    except (AttributeError, ImportError, OSError, TypeError):
+        return False
 
 
 @contextmanager
@@ -204,7 +208,7 @@ def noting_compilation(
 
     def begin(_: Any) -> None:
         if not began and not announced:
-            click.echo(message, err=True)
+            inform(message)
         began.append(True)
 
     with ExitStack() as listening:

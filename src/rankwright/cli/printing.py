@@ -9,12 +9,13 @@ other programs (runs, scores, CSV) is not changed on its way into a file or a pi
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -59,7 +60,6 @@ class _Filter:
 
 @contextmanager
 def harmless() -> Iterator[None]:
-    """Filter stdout and stderr for the duration of the block."""
     streams = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = (_Filter(_unfiltered(stream)) for stream in streams)
     try:
@@ -71,6 +71,23 @@ def harmless() -> Iterator[None]:
 def print_data(text: str) -> None:
     """Print text for other programs: unchanged into a file or a pipe, harmless on a terminal."""
     _write(sys.stdout if sys.stdout.isatty() else _unfiltered(sys.stdout), text)
+
+
+def print_json(facts: Any, indent: int | None = None) -> None:
+    click.echo(json.dumps(facts, indent=indent, ensure_ascii=False))
+
+
+def inform(text: str) -> None:
+    """Print a line on stderr."""
+    click.echo(text, err=True)
+
+
+def note(text: str) -> None:
+    inform(f"note: {text}")
+
+
+def warn(text: str) -> None:
+    inform(f"warning: {text}")
 
 
 def print_table(text: str, *, is_csv: bool) -> None:
@@ -94,14 +111,12 @@ class LiveLine:
         self._width = 0
 
     def write(self, text: str) -> None:
-        """Rewrite the line."""
         if self.is_live:
             text = text[: shutil.get_terminal_size().columns - 1]
             click.echo(RETURN + text.ljust(self._width), err=True, nl=False)
             self._width = len(text)
 
     def clear(self) -> None:
-        """Erase the line."""
         if self._width:
             click.echo(RETURN + " " * self._width + RETURN, err=True, nl=False)
             self._width = 0
@@ -124,6 +139,18 @@ def escape(text: str) -> str:
 def counted(number: int, singular: str, plural: str = "") -> str:
     """A number with its noun: ``1 query``, ``1,200 queries``; the plural takes an s unless it is given."""
     return f"{number:,} {singular if number == 1 else plural or f'{singular}s'}"
+
+
+def partition_sizes(documents: Sequence[int]) -> str:
+    """``3 partitions of 10 to 12 documents``, from the documents of each."""
+    least, most = min(documents), max(documents)
+    each = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+    return f"{counted(len(documents), 'partition')} of {each} documents"
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """The first of some names, with an ellipsis if there are more."""
+    return ", ".join(names[:most]) + (", …" if len(names) > most else "")
 
 
 def bar(console: Console, share: float, width: int) -> str:

@@ -11,15 +11,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rankwright.cli.files import check_target, engine_started, read_features, ways_to_fill
-from rankwright.cli.options import FILE, MISSING_AS_ZERO, device_option, engine_option, feature_options, missing_option
-from rankwright.cli.printing import print_data
+from rankwright.cli.options import (
+    FILE,
+    MISSING_AS_ZERO,
+    device_option,
+    engine_option,
+    feature_options,
+    missing_option,
+    output_option,
+)
+from rankwright.cli.printing import inform, print_data
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
-    from rankwright.cluster.cluster import Transport
     from rankwright.data.dataset import RankingData
     from rankwright.data.trec_table import TrecTable
-    from rankwright.io.roles import Columns
     from rankwright.models.saving import SavedModel
 
 _KINDS = {".run": "trec", ".trec": "trec", ".csv": "csv"}
@@ -35,21 +41,8 @@ _ECHO = 1 << 20
 @click.command("rank")
 @click.argument("model", metavar="MODEL", type=FILE)
 @click.argument("features", metavar="FEATURES", type=FILE)
-@click.option(
-    "-o",
-    "--output",
-    "target",
-    type=click.Path(path_type=Path, allow_dash=True),
-    default=_STDOUT,
-    metavar="FILE",
-    help="File to write; - for standard output.  [default: -]",
-)
-@click.option(
-    "--format",
-    "kind",
-    type=click.Choice(["trec", "csv", "scores"]),
-    help=_FORMAT_HELP,
-)
+@output_option("File to write; - for standard output.", required=False, default=_STDOUT)
+@click.option("--format", "kind", type=click.Choice(["trec", "csv", "scores"]), help=_FORMAT_HELP)
 @click.option("--tag", metavar="NAME", help="Last column of a TREC run.  [default: the method of the model]")
 @feature_options
 @missing_option
@@ -61,12 +54,9 @@ def command(
     target: Path,
     kind: str | None,
     tag: str | None,
-    group: Path | None,
-    negative_as_zero: bool,
-    columns: Columns | None,
-    missing_as_zero: bool,
     device: str | None,
     engine: str | None,
+    **reading: Any,
 ) -> None:
     """Score the documents of FEATURES with MODEL.
 
@@ -96,43 +86,37 @@ def command(
 
         check_device()
     saved = load_model(model)
-    options: dict[str, Any] = {"negative_as_zero": negative_as_zero, "columns": columns, "device": device}
     with engine_started(engine) as started:
-        data, scores = scored(saved, features, group, missing_as_zero=missing_as_zero, engine=started, **options)
+        data, scores = scored(saved, features, device=device, engine=started, **reading)
     if kind == "trec":
         from rankwright.io.trec import write_run
 
         run = _as_run(data, scores, features)
         _write(target, lambda path: write_run(run, path, tag or saved.method))
-        what = "a TREC run"
+        content = "a TREC run"
     elif kind == "csv":
         _write(target, lambda path: _write_table(data, scores, path))
-        what = "a table"
+        content = "a table"
     else:
         in_given_order = data.to_caller_order(scores)
         _write(target, lambda path: _write_scores(in_given_order, path))
-        what = "scores"
+        content = "scores"
     where = "stdout" if target == _STDOUT else target
-    click.echo(f"wrote {where}: {what} of {data.n_queries:,} queries, {data.n_docs:,} documents", err=True)
+    inform(f"wrote {where}: {content} of {data.n_queries:,} queries, {data.n_docs:,} documents")
 
 
 def scored(
-    saved: SavedModel,
-    features: Path,
-    group: Path | None,
-    *,
-    negative_as_zero: bool,
-    missing_as_zero: bool,
-    columns: Columns | None = None,
-    engine: Transport | None = None,
-    device: str | None = None,
+    saved: SavedModel, features: Path, *, missing_as_zero: bool, device: str | None = None, **reading: Any
 ) -> tuple[RankingData, Any]:
-    """The data of a feature file, and the score of each of its rows in the order of the data."""
+    """The data of a feature file, and the score of each of its rows in the order of the data.
+
+    ``reading``: options of :func:`~rankwright.cli.files.read_features`.
+    """
     from rankwright.data.dataset import MissingFeaturesError
     from rankwright.data.places import place_of
     from rankwright.models.base import MissingValueError
 
-    data = read_features(features, group, negative_as_zero=negative_as_zero, columns=columns, engine=engine)
+    data = read_features(features, **reading)
     model: Any = saved.model
     if device == "cuda":
         from rankwright.gpu.scoring import DeviceModel
@@ -156,12 +140,12 @@ def _as_run(data: RankingData, scores: Any, features: Path) -> TrecTable:
     from rankwright.data.trec_table import TrecTable
 
     if data.doc_ids is None:
-        what = "has no document ids, which a TREC run needs; expected `# docid = …` in its lines, or --format scores"
-        raise InputError(what, features)
+        problem = "has no document ids, which a TREC run needs"
+        raise InputError(f"{problem}; expected `# docid = …` in its lines, or --format scores", features)
     without = data.doc_ids.astype(str) == ""
     if without.any():
-        what = f"{without.sum():,} of {data.n_docs:,} documents have no id, which a TREC run needs"
-        raise InputError(f"{what}; use --format scores", features)
+        problem = f"{without.sum():,} of {data.n_docs:,} documents have no id, which a TREC run needs"
+        raise InputError(f"{problem}; use --format scores", features)
     try:
         return TrecTable.from_columns(data.qid, data.doc_ids, scores)
     except InputError as error:

@@ -7,7 +7,13 @@ after the current pass, and the best model so far is saved.
 
 from __future__ import annotations
 
-import json
+import signal
+import textwrap
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,34 +26,35 @@ from rankwright.cli.options import (
     FILE,
     Integer,
     MethodCommand,
-    clean_options,
-    complete_measure,
     complete_method,
     device_option,
     engine_option,
     json_option,
+    measure_option,
     output_option,
     position_options,
     resume_option,
     seed_option,
     settings_of,
     threads_option,
+    training_clean_options,
     training_data_options,
 )
-from rankwright.cli.precompile import announce, precompiling
-from rankwright.cli.training import ResumableRun, facts_of, note_copies, notices, resumable_run, show, watched
+from rankwright.cli.precompile import COMPILING, noting_compilation, precompiling
+from rankwright.cli.printing import RETURN, LiveLine, counted, inform, note, print_json, styled, warn
 from rankwright.errors import InputError
 from rankwright.training.methods import parse_method
 
 if TYPE_CHECKING:
-    from rankwright.cluster.cluster import Transport
+    from rankwright.cluster.journal import Journal
     from rankwright.data.cleaning import Cleaner
     from rankwright.data.dataset import RankingData
-    from rankwright.io.roles import Columns
     from rankwright.models.saving import SavedModel
+    from rankwright.rankers.facts import Notice
     from rankwright.training.methods import Method
     from rankwright.training.train import Plan, Trained
 
+_METHOD_HELP = "What to train, one of those above."
 _CV_HELP = (
     "Without --valid: choose C, or the number of rounds, by cross-validation with K folds of queries, then train on "
     "all; 0: choose nothing.  [default: 5 where anything is open, one of them held out from 500 queries on]"
@@ -69,22 +76,22 @@ _SECTIONS = {
     "Trees and nets": ("assigned",),
 }  # fmt: skip
 _PAIR = "pair"
-_HOW = "over clicks: each as the only relevant document of its page, weighted by inverse propensity"
+_CROSSED = "cross-validated"
+_INTERVAL = 0.25  # seconds between two updates of the progress line
+_MARGIN = 14
+_WRAPPED = 104  # columns of a long text
+_NOT_DECIDING = {"target", "threads", "engine", "resume", "as_json"}  # options that leave the model as it is
+_CHUNK = 1 << 22
+_OVER_CLICKS = "over clicks: each as the only relevant document of its page, weighted by inverse propensity"
 
 
 @click.command("train", cls=MethodCommand, sections=_SECTIONS)
 @click.argument("features", metavar="FEATURES", type=FILE)
-@click.option(
-    "--method",
-    default="auto",
-    metavar="METHOD",
-    shell_complete=complete_method,
-    help="What to train, one of those above.  [default: auto]",
-)
+@click.option("--method", default="auto", metavar="METHOD", shell_complete=complete_method, help=_METHOD_HELP)
 @output_option("Model file, such as m.rkw.")
-@click.option("--valid", type=FILE, metavar="FILE", help="Validation data.")
+@click.option("--valid", type=FILE, help="Validation data.")
 @click.option("--cv", type=Integer(0), metavar="K", help=_CV_HELP)
-@click.option("-m", "--measure", metavar="NAME", shell_complete=complete_measure, help=_MEASURE_HELP)
+@measure_option(_MEASURE_HELP)
 @click.option("--continue", "start", type=FILE, metavar="MODEL", help=_CONTINUE_HELP)
 @click.option("--set", "assigned", multiple=True, metavar="NAME=VALUE", help=_SET_HELP)
 @seed_option()
@@ -93,7 +100,7 @@ _HOW = "over clicks: each as the only relevant document of its page, weighted by
 @engine_option
 @resume_option
 @training_data_options
-@clean_options
+@training_clean_options
 @position_options
 @json_option("Print everything known about the training as one JSON object.")
 def command(
@@ -183,7 +190,7 @@ def command(
     if cv == 0 and chosen.name == "auto" and valid is None:
         raise InputError("--cv 0 holds nothing out, and auto decides on queries held out; expected folds, or --valid")
     cleaner = cleaner_of(options, for_training="relevant_from" in chosen.defaults())
-    shown = Shown.of(options, chosen, engine)
+    clicks = ClickColumns.of(options, chosen, engine)
     settings = settings_of(chosen, options, assigned)
     if "background" in settings:
         settings["background"] = load_model(settings["background"])
@@ -194,16 +201,16 @@ def command(
         settings = _folds(settings, cv) | settings
     decided = plan(chosen, settings, measure=measure, validated=valid is not None, random_state=seed, n_jobs=threads)
     read = partial(_read, negative_as_zero=negative_as_zero, columns=columns, cleaner=cleaner, threads=threads)
-    with engine_started(engine) as started, resumable_run(engine, resume, target) as course:
+    with engine_started(engine) as started, resumable_run(engine, resume, target) as run:
         inputs = (features, group), (valid, valid_group), (start, saved)
         read = partial(read, engine=started)
-        trained, facts = _trained(decided, method.strip().lower(), read, *inputs, target, course, shown)
-        if course is not None:
-            course.finish(complete=not facts["interrupted"])
+        trained, facts = _trained(decided, method.strip().lower(), read, *inputs, target, run, clicks)
+        if run is not None:
+            run.finish(complete=not facts["interrupted"])
     paths = {"model": str(target), "features": str(features), "valid": None if valid is None else str(valid)}
     facts = paths | facts
     if as_json:
-        click.echo(json.dumps(facts, ensure_ascii=False))
+        print_json(facts)
     else:
         show(trained, facts)
     if facts["interrupted"]:
@@ -218,46 +225,41 @@ def _trained(
     validation: tuple[Path | None, Path | None],
     continued: tuple[Path | None, SavedModel | None],
     target: Path,
-    course: ResumableRun | None,
-    shown: Shown,
+    run: ResumableRun | None,
+    columns: ClickColumns,
 ) -> tuple[Trained, dict[str, Any]]:
     """Read the data, train and save the model; what is known then. Data are given by their file and that of groups."""
     from rankwright.training.train import STARTING_MODEL, TRAINING, VALIDATION, held_out
 
+    announce = partial(inform, COMPILING)
     with precompiling(method, announce, getattr(decided.ranker, "device", "cpu")) as precompiler:
         data, dropped = read(*training)
-        checked, also = (None, None) if validation[0] is None else read(*validation)
+        checked, dropped_there = (None, None) if validation[0] is None else read(*validation)
         precompiler.finish(data)
-    note_copies(decided.ranker, method, data, checked)
-    if course is not None:
-        course.follow(data, checked)
+    _note_copies(decided.ranker, method, data, checked)
+    if run is not None:
+        run.follow(data, checked)
     with naming_files({TRAINING: training[0], VALIDATION: validation[0], STARTING_MODEL: continued[0]}):
-        data, checked, clicks = shown.apart(data, checked)
+        data, checked, clicks = columns.taken_out(data, checked)
         if checked is not None:
             checked, shared = held_out(data, checked)
             for notice in shared:
-                click.echo(f"warning: {notice.text}", err=True)
+                warn(notice.text)
         train = partial(decided.train, data, checked, start=continued[1], **clicks)
         trained, compiled = watched(decided, train, starts=continued[1] is not None, announced=precompiler.announced)
-        notices(trained)
+        _print_notices(trained)
     trained.save(target)
-    facts = shown.described(facts_of(trained, compiled))
-    return trained, facts | {"cleaning": {"training": dropped, "validation": also}}
+    facts = facts_of(trained, compiled)
+    if columns.position is not None:
+        facts["definitions"] = [_OVER_CLICKS]
+    return trained, facts | {"cleaning": {"training": dropped, "validation": dropped_there}}
 
 
 def _read(
-    path: Path,
-    group: Path | None,
-    *,
-    negative_as_zero: bool,
-    columns: Columns | None,
-    cleaner: Cleaner | None,
-    threads: int,
-    engine: Transport | None = None,
+    path: Path, group: Path | None, *, cleaner: Cleaner | None, threads: int, **options: Any
 ) -> tuple[RankingData, dict[str, Any] | None]:
-    options: dict[str, Any] = {"negative_as_zero": negative_as_zero, "columns": columns, "threads": threads}
-    read = read_features(path, group, engine=engine, **options)
-    data, cleaning = clean_data(cleaner, read, path, threads)
+    data = read_features(path, group, threads=threads, **options)
+    data, cleaning = clean_data(cleaner, data, path, threads)
     return data, None if cleaning is None else cleaning.to_dict()
 
 
@@ -299,15 +301,15 @@ def _folds(settings: dict[str, Any], cv: int | None) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Shown:
-    """What the options say: the columns, and how likely positions are looked at."""
+class ClickColumns:
+    """Where labels are clicks: the columns with position and pair, and how likely positions are looked at."""
 
     position: str | None
     pair: str | None
     propensities: Any
 
     @classmethod
-    def of(cls, options: dict[str, Any], method: Method, engine: str | None = None) -> Shown:
+    def of(cls, options: dict[str, Any], method: Method, engine: str | None) -> ClickColumns:
         """Take them out of the options, checked."""
         position, pair, propensities = (options.pop(name) for name in ("position", "pair", "propensities"))
         if position is None:
@@ -325,7 +327,7 @@ class Shown:
 
         return cls(position, pair, read_propensities(Path(propensities)))
 
-    def apart(
+    def taken_out(
         self, data: RankingData, valid: RankingData | None
     ) -> tuple[RankingData, RankingData | None, dict[str, Any]]:
         """The data without these columns, and the weights of clicks as an argument of a training, if there are any."""
@@ -335,26 +337,22 @@ class Shown:
         from rankwright.training.train import TRAINING, VALIDATION, about
 
         has_pair = self.pair is None and data.feature_names is not None and _PAIR in data.feature_names
-        wanted = [name for name in (self.position, _PAIR if has_pair else self.pair) if name is not None]
+        names = [name for name in (self.position, _PAIR if has_pair else self.pair) if name is not None]
         with about(TRAINING):
-            places = [_column(data, name) for name in wanted]
+            places = [_column(data, name) for name in names]
             position, *pair = (data.to_caller_order(_values(data, at)) for at in places)
             data = _without(data, places)
         shown = None
         with about(VALIDATION):
             if valid is not None and _has(valid, self.position):
-                at = [_column(valid, name) for name in wanted if _has(valid, name)]
-                shown = valid.to_caller_order(_values(valid, at[0]))
-                valid = _without(valid, at)
+                places = [_column(valid, name) for name in names if _has(valid, name)]
+                shown = valid.to_caller_order(_values(valid, places[0]))
+                valid = _without(valid, places)
         with about(TRAINING):
             clicks = clicks_of(data, valid, position, self.propensities, pair[0] if pair else None, shown)
         for notice in clicks.notices:
-            click.echo(f"warning: {notice.text}", err=True)
+            warn(notice.text)
         return data, valid, {"clicks": clicks}
-
-    def described(self, facts: dict[str, Any]) -> dict[str, Any]:
-        """The facts of a training, with what their values mean where labels are clicks."""
-        return facts if self.position is None else facts | {"definitions": [_HOW]}
 
 
 def _has(data: RankingData, name: str) -> bool:
@@ -391,3 +389,283 @@ def _without(data: RankingData, places: list[int]) -> RankingData:
     return data.with_features(
         X.multiply(ones).tocsr() if data.is_sparse else np.where(ones > 0, X, 0.0).astype(X.dtype)
     )
+
+
+class Watch:
+    """Called after every pass: rewrites the progress line, and ends the training when Ctrl-C was pressed."""
+
+    def __init__(self, costs: Sequence[float], starts: bool) -> None:
+        self._costs = costs
+        self._at = -1
+        self._starts = starts
+        self._asked = False
+        self._fold = self._member = ""
+        self._line = LiveLine()
+        self._shown_at = -_INTERVAL
+
+    def __call__(self, check: Any) -> None:
+        by_passes = hasattr(check, "passes")
+        self._at += by_passes and check.passes == 1
+        now = time.monotonic()
+        if self._line.is_live and now - self._shown_at >= _INTERVAL:
+            self._shown_at = now
+            self._line.write(self._member + (self._pass(check) if by_passes else self._round(check)))
+        # The very first pass only looks at weights of 0, which are not worth keeping.
+        if self._asked and (not by_passes or self._starts or self._at > 0 or check.passes > 1):
+            raise KeyboardInterrupt
+
+    def fold(self, number: int, n_folds: int, costs: Sequence[float]) -> None:
+        """Cross-validation goes on: to a fold, from 1; to all together, 0; or to all data, where there are 0 folds."""
+        many = f"{n_folds} folds" if n_folds > 1 else "one fold"
+        self._fold = "" if not n_folds else f"fold {number} of {n_folds}  " if number else f"{many}  "
+        self._costs, self._at = costs, -1
+        self._asked &= n_folds > 0  # what was stopped is the choice
+
+    def member(self, name: str, number: int, of: int) -> None:
+        """A committee goes on to a member, from 1."""
+        self._member, self._fold = f"{number} of {of} {name}  ", ""
+
+    def _round(self, row: Any) -> str:
+        number = getattr(row, "round", getattr(row, "epoch", 0))
+        value = "" if row.value != row.value else f"  {'held out' if self._fold else 'validation'} {row.value:.4f}"
+        return f"{self._fold}round {number}{value}  {row.seconds:.0f} s"
+
+    def _pass(self, check: Any) -> str:
+        from rankwright.rankers.facts import percent
+
+        several = len(self._costs) > 1
+        at = min(self._at, len(self._costs) - 1)
+        which = f"  C {self._costs[at]:g} ({at + 1} of {len(self._costs)})" if several else ""
+        if self._fold:  # short, so that it fits
+            return f"{self._fold}{which[2:]}  pass {check.passes}  gap {percent(check.gap)}"
+        figures = f"gap {percent(check.gap)}  objective {check.primal:.5g}  bound {check.dual + 0.0:.5g}"
+        return f"{self._fold}pass {check.passes}  {figures}{which}"
+
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Let the first Ctrl-C wait for the end of the pass, when the gap is known; the second stops at once."""
+        in_charge = threading.current_thread() is threading.main_thread()
+        in_charge = in_charge and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        if in_charge:
+            signal.signal(signal.SIGINT, self._pressed)
+        try:
+            yield
+        finally:
+            if in_charge:
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+            self._line.clear()
+
+    def _pressed(self, *_: Any) -> None:
+        if self._asked:
+            raise KeyboardInterrupt
+        self._asked = True
+        self._line.clear()
+        inform(RETURN + "stopping after this pass (Ctrl-C again: at once) …")
+
+
+def watched(
+    plan: Plan, train: Callable[..., Trained], *, starts: bool, announced: bool = False
+) -> tuple[Trained, bool]:
+    """Train with a progress line and Ctrl-C under control; the outcome, and whether code had to be compiled.
+
+    ``train`` is called with a ``callback``. ``announced``: whether the user knows that code is compiled.
+    """
+    with noting_compilation(announced=announced, device=getattr(plan.ranker, "device", "cpu")) as compiled:
+        if not hasattr(plan.ranker, "callback"):
+            return train(), compiled()
+        watch = Watch(plan.costs, starts)
+        with watch.interruptible():
+            return train(callback=watch), compiled()
+
+
+def _print_notices(trained: Trained) -> None:
+    """Print what the user should know, one line each; InputError if nothing could be learnt."""
+    from rankwright.rankers.facts import Kind
+    from rankwright.training.train import TRAINING
+
+    for notice in trained.facts.notices:
+        if notice.kind is Kind.NOTHING_TO_ORDER:
+            binary = hasattr(trained.ranker, "relevant_from")
+            needed = "both relevant and other documents" if binary else "documents of different labels"
+            raise InputError(f"no query has {needed}: there is nothing to train on", TRAINING)
+        if notice.kind is not Kind.INTERRUPTED:  # said at the end
+            warn(_worded(notice))
+
+
+def _worded(notice: Notice) -> str:
+    from rankwright.rankers.facts import Kind
+
+    values = notice.values
+    if notice.kind is Kind.NO_BETTER_THAN_ZERO:
+        from rankwright.maxmargin.proof import useless_words
+
+        return useless_words(values, "--C")
+    if notice.kind is Kind.NOT_CONVERGED and "max_passes" in values:
+        return notice.text.replace("max_passes=", "--max-passes ").replace("tol=", "--tol ")
+    return notice.text
+
+
+def facts_of(trained: Trained, compiled: bool) -> dict[str, Any]:
+    """All that is known of a training, as ``--json`` prints it."""
+    return {
+        "method": trained.method,
+        "measure": str(trained.measure),
+        **trained.facts.to_dict(_chose(trained)),
+        "n_features": trained.parts["training"].n_features,
+        "compiled": compiled,
+        "interrupted": trained.facts.interrupted,
+        "measures": {f"{data} {trained.measure}": value for data, value in trained.values.items()},
+        "definitions": _definitions(trained),
+    }
+
+
+def _chose(trained: Trained) -> bool:
+    return getattr(trained.ranker, "C", None) == "auto"
+
+
+def _definitions(trained: Trained) -> list[str]:
+    """What the values mean: what holds for all data once, the rest with the name of the data."""
+    lines = {data: (*evaluation.definitions, *evaluation.notes) for data, evaluation in trained.evaluations.items()}
+    definitions = [
+        line if all(line in others for others in lines.values()) else f"{data}: {line}"
+        for data in lines
+        for line in lines[data]
+    ]
+    return list(dict.fromkeys(definitions))
+
+
+def show(trained: Trained, facts: Mapping[str, Any]) -> None:
+    """Print what is known in words, on stderr; ``facts`` as ``--json`` prints them."""
+    features, valid = Path(facts["features"]).name, Path(facts["valid"] or "").name
+    size = f"{counted(facts['queries'], 'query', 'queries')} of {features}, {facts['n_features']:,} features"
+    inform(styled(f"trained {trained.method}", bold=True) + f" on {size}")
+    if facts["queries_skipped"]:
+        reason = "all relevant, or none" if trained.method.startswith("svm-") else "all labels equal"
+        _line("skipped", f"{counted(facts['queries_skipped'], 'query', 'queries')} with nothing to order ({reason})")
+    for name, text in trained.facts.lines(_chose(trained), valid, facts["compiled"]):
+        _line(name, text)
+    for line in (facts["committee"] or {}).get("summary", ()):
+        title, _, text = line.partition("\t")
+        for at, wrapped in enumerate(textwrap.wrap(text, _WRAPPED, break_on_hyphens=False)):
+            _line("" if at else title, wrapped)
+    values = {name.partition(" ")[0]: value for name, value in facts["measures"].items()}
+    shown = [f"{values['validation']:.4f} on {valid} (validation)"] if valid else []
+    shown += [f"{values[_CROSSED]:.4f} {_CROSSED}"] if _CROSSED in values else []
+    _line(facts["measure"], ", ".join([*shown, f"{values['training']:.4f} on {features} (training)"]))
+    for line in facts["definitions"]:
+        _line("", line)
+    if _CROSSED in values:
+        _line("", f"{_CROSSED}: queries scored by models that were trained and chosen without them")
+    so_far = ", the best model so far" if facts["interrupted"] else ""
+    inform(f"wrote {facts['model']}{so_far}")
+
+
+def _line(name: str, text: str) -> None:
+    inform("  " + styled(f"{name:<{_MARGIN - 2}}") + text)
+
+
+def _note_copies(ranker: Any, method: str, *given: RankingData | None) -> None:
+    """Say that features in partitions are gathered for a ranker that does not train on partitions."""
+    from rankwright.data.dataset import feature_bytes
+    from rankwright.data.places import place_of
+
+    partitioned = [data for data in given if data is not None and place_of(data).is_partitioned]
+    copied = [data for data in partitioned if not ranker.trains_in_partitions(data)]
+    if copied:
+        size = sum(map(feature_bytes, copied)) / 1e6
+        copies = "the features are copied there from their partitions"
+        note(f"{method} trains in one place; {copies}, {size:,.1f} MB, for the time of the training")
+
+
+class ResumableRun:
+    """A training under way, whose results are kept until it is done.
+
+    `target`: the model file; the journal lies beside it. `key`: what decides the training. `resume`: whether to go on
+    with the journal that is there.
+    """
+
+    def __init__(self, target: Path, key: Mapping[str, Any], resume: bool) -> None:
+        from rankwright.cluster.journal import Journal, read_key
+
+        path = target.parent / f".{target.name}.journal"
+        if not resume and read_key(path) == dict(key):
+            problem = "the same training was interrupted, and its results are here"
+            raise InputError(f"{problem}; expected --resume to go on, or this file removed to start anew", path)
+        self.journal: Journal = Journal(path, key, resume=resume)
+
+    def follow(self, *given: RankingData | None) -> None:
+        """Keep the results of what is computed with these data."""
+        from rankwright.data.places import place_of
+
+        for data in given:
+            if data is not None:
+                place_of(data).record_to(self.journal)
+
+    def finish(self, complete: bool) -> None:
+        """The model is saved: the journal is removed, unless the training was stopped on the way."""
+        if complete:
+            self.journal.remove()
+        else:
+            note(self.resume_hint)
+
+    @property
+    def resume_hint(self) -> str:
+        return f"the results so far are in {self.journal.path}; the same command with --resume goes on from there"
+
+
+@contextmanager
+def resumable_run(engine: str | None, resume: bool, target: Path) -> Iterator[ResumableRun | None]:
+    """The run of a training with an engine; None without one. An error says how to go on."""
+    if engine is None:
+        if resume:
+            raise InputError("--resume is for trainings with --engine; expected --engine, too")
+        yield None
+        return
+    run = ResumableRun(target, _key(), resume)
+    try:
+        yield run
+    except InputError as error:
+        if resume or run.journal.recorded:
+            raise InputError(f"{error.message}; {run.resume_hint}", error.path, error.line) from None
+        raise
+    finally:
+        if resume or run.journal.recorded:
+            run.journal.close()
+        else:
+            run.journal.remove()  # there is nothing to go on from
+
+
+def _key() -> dict[str, Any]:
+    """What decides a training: version, options, and the content of files."""
+    from rankwright import __version__
+
+    key: dict[str, Any] = {"version": __version__}
+    for name, value in sorted(click.get_current_context().params.items()):
+        if name not in _NOT_DECIDING:
+            is_plain = value is None or isinstance(value, bool | int | float)
+            key[name] = _fingerprint(value) if isinstance(value, Path) else value if is_plain else str(value)
+    return key
+
+
+def _fingerprint(path: Path) -> str:
+    """A checksum of a file; of a folder, one of its manifest, or else of the names and sizes of its files."""
+    from rankwright.io.partitions import MANIFEST
+
+    if not path.is_dir():
+        return _checksum(path)
+    if (path / MANIFEST).is_file():
+        return _checksum(path / MANIFEST)
+    files = [file for file in sorted(path.rglob("*")) if file.is_file()]
+    sizes = [(str(file.relative_to(path)), file.stat().st_size) for file in files]
+    return f"{zlib.crc32(repr(sizes).encode()):08x}"
+
+
+def _checksum(path: Path) -> str:
+    total = 0
+    try:
+        with open(path, "rb") as file:
+            while some := file.read(_CHUNK):
+                total = zlib.crc32(some, total)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", path) from None
+    return f"{total:08x}"
