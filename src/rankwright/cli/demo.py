@@ -9,7 +9,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,22 +47,8 @@ _WIDTH = 46  # of each of two columns
 _INK, _FAINT, _GOOD, _BAD = "#1b1f24", "#8b949e", "#0072b2", "#d55e00"
 
 
-@dataclass(eq=False)
-class _Parts:
-    train: RankingData
-    valid: RankingData
-    test: RankingData
-
-
 @click.command("demo")
-@click.option(
-    "-o",
-    "--output",
-    "folder",
-    type=click.Path(file_okay=False, path_type=Path),
-    default="demo",
-    help="Folder to write to.",
-)
+@output_option("Folder to write to.", "folder", metavar="DIRECTORY", required=False, default="demo")
 @seed_option()
 @threads_option(2)
 def demo_command(folder: Path, seed: int, threads: int) -> None:
@@ -77,6 +62,9 @@ def demo_command(folder: Path, seed: int, threads: int) -> None:
     Example:
       rankwright demo -o demo
     """
+    from rankwright.evaluation.evaluate import Judgements, evaluate_run
+    from rankwright.io.trec import write_qrels
+
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -84,21 +72,27 @@ def demo_command(folder: Path, seed: int, threads: int) -> None:
     began = time.monotonic()
     collection = _collect(folder)
     index = _index(collection, folder)
-    parts = _features(index, collection, folder, seed)
-    models = _train(parts, folder, seed, threads)
-    runs = _rank(parts, models, folder)
+    split = _features(index, collection, folder, seed)
+    models = _train(split, folder, seed, threads)
+    runs = _rank(split, models, folder)
     with _step(6, "comparing on the held-out queries") as say:
-        qrels = _judgements_of(collection, parts.test, folder)
-        evaluations = _evaluate(qrels, runs)
-        plots = write_plots(evaluations, collection.kinds, folder)
+        qrels = collection.qrels.select(split["test"].query_ids)
+        write_qrels(qrels, folder / "qrels.txt")
+        judged = Judgements(qrels)
+        evaluations = [evaluate_run(judged, run, measures=_MEASURES, name=name) for name, run in runs.items()]
+        plots = _write_plots(evaluations, collection.kinds, folder)
         say(f"{qrels.n_queries} queries")
     click.echo()
-    _run(["compare", *(str(folder / name) for name in ("qrels.txt", *(f"{name}.run" for name in runs)))])
-    click.echo(kinds_table(evaluations, collection.kinds))
-    click.echo(example_queries(index, collection, qrels, evaluations, runs))
+    args = ["compare", *(str(folder / name) for name in ("qrels.txt", *(f"{name}.run" for name in runs)))]
+    args += [*(arg for measure in _MEASURES for arg in ("-m", measure)), "--test", "wilcoxon"]
+    click.echo("$ rankwright " + " ".join(args))
+    cli.main(args=args, prog_name="rankwright", standalone_mode=False)
+    click.echo()
+    click.echo(_kinds_table(evaluations, collection.kinds))
+    click.echo(_example_queries(index, collection, qrels, evaluations, runs))
     click.echo(f"Everything is in {folder}/ ({time.monotonic() - began:.0f} s); plots: {', '.join(plots)}.")
     click.echo("Try next:")
-    for line in _next(folder, str(parts.test.query_ids[0])):
+    for line in _next(folder, str(split["test"].query_ids[0])):
         click.echo(f"  {line}")
 
 
@@ -114,16 +108,16 @@ def _next(folder: Path, query: str) -> list[str]:
 
 
 @contextmanager
-def _step(number: int, what: str) -> Iterator[Callable[[str], None]]:
+def _step(number: int, title: str) -> Iterator[Callable[[str], None]]:
     """Announce a step; when it is done, say how long it took and what came of it."""
     if sys.stderr.isatty():
-        click.echo(styled(f"[{number}/{_STEPS}] {what} …"), err=True, nl=False)
+        click.echo(styled(f"[{number}/{_STEPS}] {title} …"), err=True, nl=False)
     began = time.monotonic()
     facts: list[str] = []
     yield facts.append
     if sys.stderr.isatty():
         click.echo(RETURN + ERASE, err=True, nl=False)
-    click.echo(f"[{number}/{_STEPS}] {what}: {', '.join(facts)} ({time.monotonic() - began:.1f} s)")
+    click.echo(f"[{number}/{_STEPS}] {title}: {', '.join(facts)} ({time.monotonic() - began:.1f} s)")
 
 
 def _collect(folder: Path) -> Collection:
@@ -151,7 +145,8 @@ def _index(collection: Collection, folder: Path) -> Index:
     return index
 
 
-def _features(index: Index, collection: Collection, folder: Path, seed: int) -> _Parts:
+def _features(index: Index, collection: Collection, folder: Path, seed: int) -> dict[str, RankingData]:
+    """The data by role: train, valid and test."""
     from rankwright.io.detect import write_data
     from rankwright.text.features import feature_set, make_features
 
@@ -162,25 +157,26 @@ def _features(index: Index, collection: Collection, folder: Path, seed: int) -> 
                 index, collection.queries, features=names, qrels=collection.qrels, depth=_DEPTH, progress=update
             ).data
         place = {query: at for at, query in enumerate(data.query_ids.tolist())}
-        some = [[place[query] for query in part if query in place] for part in collection.split(seed)]
-        parts = _Parts(*(data.select(queries) for queries in some))
-        for name in ("train", "valid", "test"):
-            write_data(getattr(parts, name), folder / f"{name}.rank")
-        sizes = [part.n_queries for part in (parts.train, parts.valid, parts.test)]
+        split = {}
+        for name, queries in zip(("train", "valid", "test"), collection.split(seed), strict=True):
+            split[name] = data.select([place[query] for query in queries if query in place])
+            write_data(split[name], folder / f"{name}.rank")
+        sizes = [some.n_queries for some in split.values()]
         say(f"{data.n_features} features of {data.n_docs:,} candidates")
         say(f"{sizes[0]} queries to train, {sizes[1]} to validate, {sizes[2]} to test")
-    return parts
+    return split
 
 
-def _train(parts: _Parts, folder: Path, seed: int, threads: int) -> dict[str, Any]:
-    from rankwright.cli.training import must_compile
+def _train(split: dict[str, RankingData], folder: Path, seed: int, threads: int) -> dict[str, Any]:
+    from rankwright.cli.precompile import must_compile
     from rankwright.training.train import train
 
     models: dict[str, Any] = {}
     summary: list[tuple[str, str]] = []
     with _step(4, "training auto and five rankers, with validation" + (", compiling first" * must_compile())) as say:
         for name, settings in _TRAINED.items():
-            trained = train(name, parts.train, parts.valid, settings=settings, random_state=seed, n_jobs=threads)
+            data = (split["train"], split["valid"])
+            trained = train(name, *data, settings=settings, random_state=seed, n_jobs=threads)
             if trained.facts.interrupted:
                 raise KeyboardInterrupt
             trained.save(folder / f"{name}.rkw")
@@ -189,62 +185,41 @@ def _train(parts: _Parts, folder: Path, seed: int, threads: int) -> dict[str, An
             if trained.facts.committee is not None:
                 summary = trained.facts.committee.words()
     for title, line in summary:
-        for at, part in enumerate(textwrap.wrap(line, 104, break_on_hyphens=False)):
-            click.echo(f"      {'' if at else title:<9}{part}")
+        for at, wrapped in enumerate(textwrap.wrap(line, 104, break_on_hyphens=False)):
+            click.echo(f"      {'' if at else title:<9}{wrapped}")
     return models
 
 
-def _rank(parts: _Parts, models: dict[str, Any], folder: Path) -> dict[str, TrecTable]:
+def _rank(split: dict[str, RankingData], models: dict[str, Any], folder: Path) -> dict[str, TrecTable]:
     from rankwright.data.trec_table import TrecTable
     from rankwright.io.trec import write_run
 
+    test = split["test"]
     with _step(5, "ranking the held-out queries") as say:
-        names = list(parts.test.feature_names or ())
-        assert parts.test.doc_ids is not None
-        best = _best_function(parts)
-        scores = {"bm25": parts.test.X[:, names.index(_BM25)]}
+        names = list(test.feature_names or ())
+        assert test.doc_ids is not None
+        best = _best_function(split)
+        scores = {"bm25": test.X[:, names.index(_BM25)]}
         if best != _BM25:
-            scores["best-single"] = parts.test.X[:, names.index(best)]
-        scores |= {name: model.predict(parts.test) for name, model in models.items()}
+            scores["best-single"] = test.X[:, names.index(best)]
+        scores |= {name: model.predict(test) for name, model in models.items()}
         runs = {}
         for name, values in scores.items():
-            runs[name] = TrecTable.from_columns(parts.test.qid, parts.test.doc_ids, values, name)
+            runs[name] = TrecTable.from_columns(test.qid, test.doc_ids, values, name)
             write_run(runs[name], folder / f"{name}.run", tag=name)
         say(f"the best single function on training and validation queries is {best}")
     return runs
 
 
-def _best_function(parts: _Parts) -> str:
+def _best_function(split: dict[str, RankingData]) -> str:
     from rankwright.evaluation.evaluate import evaluate
 
-    names = parts.train.feature_names or ()
+    seen = (split["train"], split["valid"])
     sums = {}
-    for column, name in enumerate(names):
-        values = [evaluate(part, part.X[:, column], measures=["AP"]).values for part in (parts.train, parts.valid)]
+    for column, name in enumerate(split["train"].feature_names or ()):
+        values = [evaluate(data, data.X[:, column], measures=["AP"]).values for data in seen]
         sums[name] = sum(value.sum() for value in values)
     return max(sums, key=lambda name: (sums[name], name == _BM25))
-
-
-def _judgements_of(collection: Collection, test: RankingData, folder: Path) -> TrecTable:
-    from rankwright.io.trec import write_qrels
-
-    held_out = collection.qrels.select(test.query_ids)
-    write_qrels(held_out, folder / "qrels.txt")
-    return held_out
-
-
-def _evaluate(qrels: TrecTable, runs: dict[str, TrecTable]) -> list[Evaluation]:
-    from rankwright.evaluation.evaluate import Judgements, evaluate_run
-
-    judged = Judgements(qrels)
-    return [evaluate_run(judged, run, measures=_MEASURES, name=name) for name, run in runs.items()]
-
-
-def _run(args: list[str]) -> None:
-    args = [*args, *(part for measure in _MEASURES for part in ("-m", measure)), "--test", "wilcoxon"]
-    click.echo("$ rankwright " + " ".join(args))
-    cli.main(args=args, prog_name="rankwright", standalone_mode=False)
-    click.echo()
 
 
 def _of_kind(evaluation: Evaluation, kinds: Mapping[str, str], kind: str) -> Any:
@@ -257,23 +232,23 @@ def _sorted_kinds(evaluation: Evaluation, kinds: Mapping[str, str]) -> list[str]
     return sorted(set(kind_of_query), key=kind_of_query.count, reverse=True)
 
 
-def kinds_table(evaluations: Sequence[Evaluation], kinds: Mapping[str, str]) -> str:
+def _kinds_table(evaluations: Sequence[Evaluation], kinds: Mapping[str, str]) -> str:
     """Means of every system for each kind of query, with the best of each column marked."""
     names = _sorted_kinds(evaluations[0], kinds)
     measures = [str(measure) for measure in evaluations[0].measures]
-    means = np.array([[_of_kind(one, kinds, kind).mean(axis=0) for kind in names] for one in evaluations])
+    means = np.array([[_of_kind(system, kinds, kind).mean(axis=0) for kind in names] for system in evaluations])
     best = means.max(axis=0)
     header = ["system", *(f"{kind[:5]}. {measure}" for kind in names for measure in measures)]
     rows = []
-    for one, row in zip(evaluations, means, strict=True):
+    for system, row in zip(evaluations, means, strict=True):
         cells = [f"{value:.4f}{'*' if value == top else ' '}" for value, top in zip(row.flat, best.flat, strict=True)]
-        rows.append((one.name, *cells))
+        rows.append((system.name, *cells))
     sizes = [f"{len(_of_kind(evaluations[0], kinds, kind))} {kind}" for kind in names]
     note = f"by kind of query ({' and '.join(sizes)}); * best of its column"
     return draw(TextTable(tuple(header), tuple(rows), (note,)))
 
 
-def example_queries(
+def _example_queries(
     index: Index,
     collection: Collection,
     qrels: TrecTable,
@@ -281,7 +256,7 @@ def example_queries(
     runs: Mapping[str, TrecTable],
 ) -> str:
     """Held-out queries answered by two systems: the largest gain of each kind, and the largest loss."""
-    by_name = {one.name: one for one in evaluations}
+    by_name = {system.name: system for system in evaluations}
     gains = by_name[_LEARNED].values[:, 0] - by_name["bm25"].values[:, 0]
     queries = [str(query) for query in by_name["bm25"].query_ids]
     chosen = []
@@ -290,9 +265,9 @@ def example_queries(
         chosen.append((max(of_kind, key=lambda at: gains[at]), f"the largest gain, {kind}"))
     chosen.append((int(np.argmin(gains)), "the largest loss"))
     lines = ["Three held-out queries, by BM25 and by auto (✓ relevant):"]
-    for at, why in chosen:
+    for at, reason in chosen:
         query = queries[at]
-        lines += ["", styled(f"“{collection.queries[query]}”", bold=True) + f"   {why}"]
+        lines += ["", styled(f"“{collection.queries[query]}”", bold=True) + f"   {reason}"]
         good = {document.decode() for document, _ in _ranked(qrels, query, None)}
         columns = []
         for name, system in (("BM25", "bm25"), (_LEARNED, _LEARNED)):
@@ -309,14 +284,14 @@ def _ranked(table: TrecTable, query: str, limit: int | None) -> list[tuple[bytes
     """Documents of a query and their values, highest first."""
     from rankwright.data.order import rank_order
 
-    q = [str(one) for one in table.query_ids].index(query)
+    q = list(map(str, table.query_ids)).index(query)
     rows = slice(table.indptr[q], table.indptr[q + 1])
     ids, values = table.doc_ids[rows], table.values[rows]
     order = rank_order(values, np.array([0, len(values)]), ids)[:limit]
     return [(ids[at], float(values[at])) for at in order]
 
 
-def write_plots(evaluations: Sequence[Evaluation], kinds: Mapping[str, str], folder: Path) -> list[str]:
+def _write_plots(evaluations: Sequence[Evaluation], kinds: Mapping[str, str], folder: Path) -> list[str]:
     """Plot means with 95 % intervals by kind of query, and differences from BM25 by query; return the file names."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -324,18 +299,14 @@ def write_plots(evaluations: Sequence[Evaluation], kinds: Mapping[str, str], fol
     from rankwright.io.files import replace_file
 
     style: Any = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "svg.hashsalt": "rankwright"}
-    written = []
+    plots = (("means.png", _draw_means, (8, 4.2)), ("differences.png", _draw_differences, (8, 3.6)))
     with rc_context(style):
-        for name, draw_on, size in (
-            ("means.png", _draw_means, (8, 4.2)),
-            ("differences.png", _draw_differences, (8, 3.6)),
-        ):
+        for name, draw_on, size in plots:
             figure = Figure(figsize=size, dpi=150, layout="constrained")
             draw_on(figure, evaluations, kinds)
             with replace_file(folder / name) as out:
                 figure.savefig(out, format="png")
-            written.append(name)
-    return written
+    return [name for name, _, _ in plots]
 
 
 def _draw_means(figure: Any, evaluations: Sequence[Evaluation], kinds: Mapping[str, str]) -> None:
@@ -346,20 +317,20 @@ def _draw_means(figure: Any, evaluations: Sequence[Evaluation], kinds: Mapping[s
     for row, kind in enumerate(names):
         for column, measure in enumerate(measures):
             axis = axes[row, column]
-            for place, one in zip(places, evaluations, strict=True):
-                values = _of_kind(one, kinds, kind)[:, column]
+            for place, system in zip(places, evaluations, strict=True):
+                values = _of_kind(system, kinds, kind)[:, column]
                 low, high = bootstrap_interval(values)
-                learned = one.name not in ("bm25", "best-single")
+                learned = system.name not in ("bm25", "best-single")
                 axis.plot([low, high], [place, place], color=_GOOD if learned else _FAINT, linewidth=2)
                 axis.plot(values.mean(), place, "o" if learned else "s", color=_GOOD if learned else _INK, markersize=5)
             axis.axvline(_of_kind(evaluations[0], kinds, kind)[:, column].mean(), color=_FAINT, linewidth=0.8, zorder=0)
-            axis.set_yticks(places, [one.name for one in evaluations])
+            axis.set_yticks(places, [system.name for system in evaluations])
             axis.set_title(f"{measure}, {kind} ({len(values)})", fontsize=9, loc="left")
     figure.supxlabel("mean over held-out queries, with its 95 % bootstrap interval; the line is BM25", fontsize=8)
 
 
 def _draw_differences(figure: Any, evaluations: Sequence[Evaluation], kinds: Mapping[str, str]) -> None:
-    by_name = {one.name: one for one in evaluations}
+    by_name = {system.name: system for system in evaluations}
     axis = figure.subplots()
     differences = by_name[_LEARNED].values[:, 0] - by_name["bm25"].values[:, 0]
     order = np.argsort(-differences)
@@ -372,9 +343,8 @@ def _draw_differences(figure: Any, evaluations: Sequence[Evaluation], kinds: Map
         axis.bar(at, values, width=0.9, color=colours, hatch=hatch, edgecolor="white", linewidth=0.2, label=kind)
     axis.axhline(0, color=_INK, linewidth=0.8)
     wins, losses = int((differences > 0).sum()), int((differences < 0).sum())
-    axis.set_title(
-        f"auto against BM25 on {len(differences)} held-out queries: {wins} better, {losses} worse", loc="left"
-    )
+    title = f"auto against BM25 on {len(differences)} held-out queries: {wins} better, {losses} worse"
+    axis.set_title(title, loc="left")
     axis.set_ylabel("difference of AP")
     axis.set_xlabel("queries, sorted; hatched: informational" if len(names) > 1 else "queries, sorted")
     axis.set_xticks([])
@@ -398,10 +368,10 @@ def collection_command(name: str, target: Path) -> None:
         raise InputError("is a file; expected a folder, or a new name", target)
     from rankwright.datasets import python_docs
 
-    with progress("reading the standard library") as moved:
-        made = python_docs(progress=moved)
-    made.write(target)
-    kinds = Counter(made.kinds.values())
+    with progress("reading the standard library") as update:
+        collection = python_docs(progress=update)
+    collection.write(target)
+    kinds = Counter(collection.kinds.values())
     queries = " and ".join(f"{number:,} {kind}" for kind, number in kinds.items())
-    facts = f"{len(made.documents):,} documents, {queries} queries, {made.qrels.n_docs:,} judgements"
+    facts = f"{len(collection.documents):,} documents, {queries} queries, {collection.qrels.n_docs:,} judgements"
     inform(f"wrote {target}: {facts}")

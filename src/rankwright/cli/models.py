@@ -9,7 +9,7 @@ import click
 
 from rankwright.cli.files import check_target, naming_files, read_features
 from rankwright.cli.options import FILE, MISSING_AS_ZERO, Integer, columns_option, output_option
-from rankwright.cli.printing import counted, inform, warn
+from rankwright.cli.printing import counted, inform, note, warn
 from rankwright.errors import InputError
 from rankwright.exporting.targets import TARGETS
 
