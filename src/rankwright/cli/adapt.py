@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -128,7 +127,7 @@ def command(
     sizes = _sizes(curve, plot, closed)
     if cv is not None and valid is not None:
         raise InputError("--cv chooses without validation data; expected either --cv or --valid")
-    read = partial(_prepared, columns=columns, cleaner=cleaner_alone(options), threads=options["threads"])
+    cleaner = cleaner_alone(options)
     shared = _shared(**options) | ({} if cv is None else {"cv": cv})
     rich = {f"rich {number}": path for number, path in enumerate(background_data, 1)}
     inputs = {"train": features, "valid": valid, **rich, "closed": closed, "open": later}
@@ -137,7 +136,7 @@ def command(
             check_target(written, [*backgrounds, *inputs.values()])
     _check_different("--background-data", background_data)
     saved = _load(backgrounds)
-    data = _read(inputs, saved, missing_as_zero, read)
+    data = _read(inputs, saved, missing_as_zero, columns, cleaner, options["threads"])
     neighbours = [data[name] for name in rich]
     with noting_compilation(), progress("adapting") as update:
         given = (saved, data["train"], data.get("valid"))
@@ -195,15 +194,22 @@ def _read(
     inputs: Mapping[str, Path | None],
     saved: Mapping[str, SavedModel],
     missing_as_zero: bool,
-    prepared: Callable[[str, Path], RankingData],
+    columns: Columns | None,
+    cleaner: Cleaner | None,
+    threads: int,
 ) -> dict[str, RankingData]:
-    """The data by role; test queries that are also in other data are reported."""
+    """The data by role; test queries that are also in other data are reported.
+
+    What is trained and chosen on is cleaned, if there is a cleaner.
+    """
     from rankwright.data.overlap import Fingerprints
 
     data: dict[str, RankingData] = {}
     for name, path in inputs.items():
         if path is not None:
-            read = prepared(name, path)
+            read = read_features(path, columns=columns)
+            if name in ("train", "valid"):
+                read, _ = clean_data(cleaner, read, path, threads)
             data[name] = _fitting(read, name, data.get("train", read), saved, path, missing_as_zero)
     tests = {name: words for name, words in _TESTS.items() if name in data}
     fingerprints: dict[str, list[Fingerprints]] = {}
@@ -217,12 +223,6 @@ def _read(
                 if shared is not None:
                     warn(shared.text)
     return data
-
-
-def _prepared(name: str, path: Path, *, columns: Columns | None, cleaner: Cleaner | None, threads: int) -> RankingData:
-    """The data of a file; what is trained and chosen on is cleaned, if that is asked for."""
-    data = read_features(path, columns=columns)
-    return clean_data(cleaner, data, path, threads)[0] if name in ("train", "valid") else data
 
 
 def _fitting(

@@ -163,15 +163,17 @@ def evaluate_files(
             evaluations.append(evaluate_run(judged, run, missing=_number(missing), name=name, **options))
     if judged is not None and data is not None:  # beside a run, scores are one: by the same rule for ties
         for place, scores in listed.items():
-            run = _as_run(data, scores, name := evaluations[place].name)
+            assert data.doc_ids is not None
+            name, ordered = evaluations[place].name, scores if data.rows is None else scores[data.rows]
+            run = TrecTable.from_columns(data.qid, data.doc_ids, ordered, name)
             evaluations[place] = evaluate_run(judged, run, missing=_number(missing), name=name, **options)
     return evaluations
 
 
 def _check_judgements(source: Detected, engine: Transport | None) -> None:
-    wrong = {"run": "TREC run", "scores": "file of scores", "model": "model"}.get(source.kind)
-    if wrong is not None:
-        raise InputError(f"is a {wrong}; expected qrels or a feature file as the first argument", source.path)
+    content = {"run": "TREC run", "scores": "file of scores", "model": "model"}.get(source.kind)
+    if content is not None:
+        raise InputError(f"is a {content}; expected qrels or a feature file as the first argument", source.path)
     if source.kind == "qrels" and engine is not None:
         raise InputError("contains judgements, without features; --engine is for data in partitions", source.path)
 
@@ -242,11 +244,6 @@ def _as_judgements(data: RankingData, path: str) -> Judgements:
         problem = "has no document ids, which runs need"
         raise InputError(f"{problem}; expected `# docid = …` in every line, or score files", path)
     return Judgements(TrecTable.from_columns(data.qid, data.doc_ids, data.labels, Path(path).name))
-
-
-def _as_run(data: RankingData, scores: Any, name: str) -> TrecTable:
-    assert data.doc_ids is not None
-    return TrecTable.from_columns(data.qid, data.doc_ids, scores if data.rows is None else scores[data.rows], name)
 
 
 def _read_scores(file: Detected, data: RankingData, features: str, progress: Any) -> Any:

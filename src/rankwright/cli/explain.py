@@ -131,7 +131,7 @@ def command(
     if query is None:
         how: dict[str, Any] = {"measure": measure or _MEASURE, "repeats": repeats or 0, "seed": seed}
         with naming_files({"None": features}):
-            explain_features(saved.model, data, head, **how, threads=threads, shown=shown, as_json=as_json, plot=plot)
+            _explain_features(saved.model, data, head, **how, threads=threads, shown=shown, as_json=as_json, plot=plot)
         return
     ranking = _ranking(data, scores, query, features)
     pair = _chosen(ranking, documents, document, query, features)
@@ -353,7 +353,7 @@ class _Feature:
     error: float | None
 
 
-def explain_features(
+def _explain_features(
     model: Model,
     data: RankingData,
     head: dict[str, str],
@@ -368,9 +368,7 @@ def explain_features(
 ) -> None:
     """Print a table of features, the largest mean contribution first, or the largest drop if features are shuffled.
 
-    `model`, `data`: what to explain, on which documents. `head`: model, method and file, for titles. `measure`,
-    `repeats`, `seed`: of permutation importance; none if repeats is 0. The seed draws the sample, too. `threads`,
-    `shown`, `as_json`, `plot`: as the options of the command.
+    `head`: model, method and file, for titles. `repeats`: 0 for no permutation importance.
     """
     from rankwright.evaluation.importance import permutation_importance
     from rankwright.models.base import categorical

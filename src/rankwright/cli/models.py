@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -43,13 +43,10 @@ def export_command(
     model: Path,
     target: str,
     folder: Path,
-    form: str,
-    name: str | None,
-    feature_set: str | None,
-    missing_as_zero: bool,
     features: Path | None,
     group: Path | None,
     columns: Columns | None,
+    **settings: Any,
 ) -> None:
     """Write MODEL for a search engine or another library.
 
@@ -72,10 +69,9 @@ def export_command(
     check_target(folder, (model, features), is_folder=True)
     saved = load_model(model)
     data = None if features is None else read_features(features, group, negative_as_zero=True, columns=columns)
-    given = {"form": form, "name": name, "feature_set": feature_set, "missing_as_zero": missing_as_zero}
     try:
         with naming_files({DATA: features}):
-            done = export_model(saved, target, folder, verify=data, **given)  # type: ignore[arg-type]
+            done = export_model(saved, target, folder, verify=data, **settings)
     except InputError as error:
         message = error.message.replace("missing_as_zero=True", MISSING_AS_ZERO)
         raise InputError(message, error.path or model, error.line) from None
@@ -107,15 +103,7 @@ def _show_check(verified: Verification, where: str) -> None:
 @click.option("--features", "n_features", type=Integer(0), metavar="N", help=_N_FEATURES_HELP)
 @click.option("--all-trees", is_flag=True, help="XGBoost: keep the trees after the best round of early stopping.")
 @click.option("--without-constant", is_flag=True, help="Leave out a bias or base score, which changes no ranking.")
-def import_command(
-    source: Path,
-    target: Path,
-    kind: str | None,
-    first_feature: int | None,
-    n_features: int | None,
-    all_trees: bool,
-    without_constant: bool,
-) -> None:
+def import_command(source: Path, target: Path, without_constant: bool, **settings: Any) -> None:
     """Turn FILE, a model of another library, into a Rankwright model: to rank, explain, compare, adapt and export.
 
     FILE is a model of LightGBM (text or JSON), XGBoost (JSON, UBJSON or a JSON dump), CatBoost (JSON, numeric
@@ -132,14 +120,7 @@ def import_command(
     from rankwright.models.saving import save_model
 
     check_target(target, [source])
-    saved = import_model(
-        source,
-        kind=kind,
-        first_feature=first_feature,
-        n_features=n_features,
-        all_trees=all_trees,
-        constant=not without_constant,
-    )
+    saved = import_model(source, constant=not without_constant, **settings)
     save_model(saved.model, target, method=saved.method, parameters={}, training=saved.training)
     inform(f"wrote {target}: {saved.training['imported from']}, {_summary(saved.model)}")
 

@@ -67,7 +67,7 @@ class Integer(click.IntRange):
         return number
 
 
-def positive(text: str, option: str, expected: str) -> float:
+def _positive(text: str, option: str, expected: str) -> float:
     """A number above 0, as the user typed it."""
     try:
         value = float(text)
@@ -78,11 +78,16 @@ def positive(text: str, option: str, expected: str) -> float:
     return value
 
 
+def number(_: click.Context, param: click.Parameter, text: str) -> float:
+    """Callback of an option that takes a number above 0."""
+    return _positive(text, param.opts[0], "a number above 0")
+
+
 def numbers(_: click.Context, param: click.Parameter, text: str | None) -> list[float] | None:
     """Callback of an option that takes numbers above 0, separated by commas."""
     if text is None:
         return None
-    return [positive(part, param.opts[0], "numbers above 0, separated by commas") for part in text.split(",")]
+    return [_positive(part, param.opts[0], "numbers above 0, separated by commas") for part in text.split(",")]
 
 
 def integers(_: click.Context, param: click.Parameter, text: str) -> list[int]:
@@ -351,7 +356,7 @@ def _arguments(name: str, parameter: Parameter) -> tuple[list[str], dict[str, An
 def _number_or_auto(_: click.Context, param: click.Parameter, text: str | None) -> float | str | None:
     if text is None or text.strip().lower() == "auto":
         return text and "auto"
-    return positive(text, param.opts[0], "a number above 0, or auto")
+    return _positive(text, param.opts[0], "a number above 0, or auto")
 
 
 def _shown_default(parameter: Parameter) -> str:

@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -27,10 +27,10 @@ from rankwright.cli.options import (
     depth_option,
     index_missing_option,
     json_option,
+    number,
     output_option,
     part_option,
     port_option,
-    positive,
     seed_option,
     threads_option,
 )
@@ -77,10 +77,10 @@ _SECONDS = 30.0
 @click.option("--allow-host", "further", multiple=True, metavar="NAME", help=_ALLOW_HELP)
 @threads_option(2, "Requests computed at a time.")
 @click.option("--waiting", type=Integer(0), default=32, help="Requests that may wait for a thread.")
-@click.option("--seconds", default="10", metavar="N", help="Time for a request, waiting included.")
-@click.option("--most-documents", type=Integer(1), default=10_000, help="Documents of one request.")
-@click.option("--most-results", type=Integer(1), default=1_000, help="Results of one search.")
-@click.option("--most-bytes", type=Integer(1), default=8 << 20, help="Bytes of a request's body.")
+@click.option("--seconds", default="10", metavar="N", callback=number, help="Time for a request, waiting included.")
+@click.option("--most-documents", "documents", type=Integer(1), default=10_000, help="Documents of one request.")
+@click.option("--most-results", "k", type=Integer(1), default=1_000, help="Results of one search.")
+@click.option("--most-bytes", "body", type=Integer(1), default=8 << 20, help="Bytes of a request's body.")
 @click.option("--reload", "every", type=Integer(0), default=2, metavar="SECONDS", help=_RELOAD_HELP)
 @click.option("--quiet", is_flag=True, help="Do not log requests that succeed.")
 @click.option("--try", "only_try", is_flag=True, help=_TRY_HELP)
@@ -93,15 +93,10 @@ def command(
     host: str,
     port: int,
     further: tuple[str, ...],
-    threads: int,
-    waiting: int,
-    seconds: str,
-    most_documents: int,
-    most_results: int,
-    most_bytes: int,
     every: int,
     quiet: bool,
     only_try: bool,
+    **limits: Any,
 ) -> None:
     """Serve models and retrieval functions over HTTP: POST /rank, GET /search, GET /explain, and a search page.
 
@@ -125,8 +120,6 @@ def command(
         raise click.UsageError(f"--function, --analyzer and {MISSING_AS_ZERO} are about an index; expected INDEX")
     if index is None and not models:
         raise click.UsageError("nothing to serve; expected INDEX, --model, or both")
-    time = positive(seconds, "--seconds", "a number above 0")
-    limits = Limits(most_bytes, most_documents, most_results, seconds=time, threads=threads, waiting=waiting)
     notify = json_lines(quiet)
     chosen = functions or (("bm25",) if index is not None else ())
     with naming_missing_option():
@@ -141,8 +134,9 @@ def command(
         if only_try:
             return
         service.watch(every or None)
-        app = make_app(service, limits, notify=notify, hosts=names)
-        serve(app, service, bound, notify, ready=lambda at: click.echo(f"listening at {at}"), seconds=time)
+        app = make_app(service, Limits(**limits), notify=notify, hosts=names)
+        seconds = limits["seconds"]
+        serve(app, service, bound, notify, ready=lambda at: click.echo(f"listening at {at}"), seconds=seconds)
         service.close()
     inform("ended")
 

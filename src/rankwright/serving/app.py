@@ -11,9 +11,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from rankwright.serving import answers
-from rankwright.serving.http import Http, Notify, Unavailable, as_json, page
+from rankwright.serving.http import SHARED_STYLE, Http, Notify, Unavailable, as_json, page_of
 from rankwright.serving.requests import ExplainRequest, Limits, RankRequest, SearchRequest
 from rankwright.serving.service import Service
+
+_FILES = ("page.html", "page.css", "lists.css", "elements.js", "state.js", "search.js", "why.js", "keys.js")
 
 
 def make_app(
@@ -51,7 +53,7 @@ class _Http(Http):
         ]
 
     async def _page(self, request: Request) -> Response:
-        return page()
+        return page_of((SHARED_STYLE, *(("rankwright.serving", name) for name in _FILES)))
 
     async def _health(self, request: Request) -> Response:
         return as_json(answers.encoded(self._service.health()))

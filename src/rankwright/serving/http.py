@@ -56,8 +56,6 @@ _HEADERS = {
     "X-Frame-Options": "DENY",
 }
 _STYLE, _SCRIPT = "/*STYLE*/", "/*SCRIPT*/"
-_HERE = "rankwright.serving"
-_FILES = ("page.html", "page.css", "lists.css", "elements.js", "state.js", "search.js", "why.js", "keys.js")
 SHARED_STYLE = ("rankwright", "shared.css")
 """The styles of all pages."""
 
@@ -291,11 +289,6 @@ def _error(status: int, message: str) -> Response:
     return as_json(encoded({"error": " ".join(message.split())}), status)
 
 
-def page() -> Response:
-    """The search page."""
-    return page_of((SHARED_STYLE, *((_HERE, name) for name in _FILES)))
-
-
 def page_of(files: tuple[tuple[str, str], ...]) -> Response:
     """A page of several files, each a package and a name: HTML, styles and scripts, in this order."""
     text, policy = _made(files)
@@ -306,7 +299,12 @@ def page_of(files: tuple[tuple[str, str], ...]) -> Response:
 def _made(files: tuple[tuple[str, str], ...]) -> tuple[str, str]:
     """The text of a page, and the policy that allows its own style and script only."""
     html, style, script = (
-        "\n".join(_asset(*file) for file in files if file[1].endswith(ending)) for ending in (".html", ".css", ".js")
+        "\n".join(
+            resources.files(package).joinpath(name).read_text(encoding="utf-8")
+            for package, name in files
+            if name.endswith(ending)
+        )
+        for ending in (".html", ".css", ".js")
     )
     text = html.replace(_STYLE, style).replace(_SCRIPT, script)
     rules = {
@@ -324,10 +322,6 @@ def _made(files: tuple[tuple[str, str], ...]) -> tuple[str, str]:
 
 def _digest(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
-def _asset(package: str, name: str) -> str:
-    return resources.files(package).joinpath(name).read_text(encoding="utf-8")
 
 
 def bind(host: str, port: int) -> socket.socket:

@@ -60,8 +60,10 @@ class SearchRequest:
         parameters = _parameters(given, ("q", "k", "ranker", "fields"), ("q",))
         fields = parameters.get("fields")
         listed = None if fields is None else tuple(part for part in fields.split(",") if part)
-        k = _whole(parameters.get("k", str(_FEW)), "k", limits.k)
-        return cls(_query(parameters["q"], "q", limits), k, parameters.get("ranker"), listed)
+        k = parameters.get("k", str(_FEW))
+        if not (k.isascii() and k.isdecimal() and len(k) < 10 and 1 <= int(k) <= limits.k):
+            raise RequestError(f"k is {shown(k)}; expected a whole number from 1 to {limits.k:,}")
+        return cls(_query(parameters["q"], "q", limits), int(k), parameters.get("ranker"), listed)
 
 
 @dataclass(frozen=True)
@@ -147,12 +149,6 @@ def _encodable(text: str, name: str) -> str:
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise RequestError(f"{name} has half of a surrogate pair; expected Unicode text")
     return text
-
-
-def _whole(text: str, name: str, maximum: int) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) < 10 and 1 <= int(text) <= maximum):
-        raise RequestError(f"{name} is {shown(text)}; expected a whole number from 1 to {maximum:,}")
-    return int(text)
 
 
 def json_object(body: bytes, allowed: tuple[str, ...]) -> dict[str, Any]:
