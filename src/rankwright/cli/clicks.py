@@ -28,7 +28,6 @@ _QUANTILES_HELP = "Cut the estimates into grades at these quantiles.  [default: 
 _CAUTIOUS_HELP = "Grade by the lower end of the interval, so that what was seen rarely gets a low grade."
 _PROPENSITIES_HELP = "CSV with position and propensity: take these, instead of estimating them.  [pbm]"
 _NUMBER_HELP = "Write the queries as `number TAB text` and number them in FILE; needed where queries are texts."
-_FEATURES_HELP = "With --write-pages: features of queries and documents, with their ids."
 _PAGES_HELP = (
     "Write every page with its features, positions and clicks, to train on with --position: .rank, .parquet or LETOR "
     "text."
@@ -67,7 +66,7 @@ def _columns(_: click.Context, param: click.Parameter, text: str | None) -> dict
 @click.option("--max-share", type=click.FloatRange(0, 1), default=0.9, help=_SHARE_HELP)
 @click.option("--write-estimates", "estimates", type=FILE, help="Write all estimates as CSV.")
 @click.option("--write-propensities", "looks", type=FILE, help="Write those of positions as CSV.")
-@click.option("--features", type=FILE, help=_FEATURES_HELP)
+@click.option("--features", type=FILE, help="With --write-pages: features of queries and documents, with their ids.")
 @click.option("--write-pages", "pages", type=FILE, help=_PAGES_HELP)
 @click.option("--write-queries", "numbered", type=FILE, help=_NUMBER_HELP)
 def command(log: Path, target: Path, **options: Any) -> None:

@@ -31,13 +31,10 @@ if TYPE_CHECKING:
     from rankwright.training.pair_models import PairModels
 
 _OUTSIDE_BRACKETS = re.compile(r",(?![^(]*\))")
-_DEFAULT_LOSSES = "map,ndcg@10,mrr@10,auc,pairs"
 _LOSSES_HELP = (
     "Losses to train for: map, auc, ndcg, ndcg@10, mrr@10, dorm@10, …; pairs is RankingSVM, map+auc both at once."
 )
 _GRID_HELP = "Values of C.  [default: 0.0001, 0.001, … 1000]"
-_MEASURE_HELP = "Measure to evaluate besides each loss's own; may be repeated."
-_OUTPUT_HELP = "Plot to write, .png or .svg; may be repeated."
 _PAIRS_HELP = (
     "Compare Ranking SVM with models of some of its pairs alone, by labels and by query; takes one C  [default: 0.01] "
     "and none of --losses, --valid and --measure."
@@ -48,11 +45,11 @@ _PARAMETERS = ("standardize", "tol", "max_passes")  # of every fit, declared by 
 
 @click.command("diagnose")
 @click.argument("features", metavar="FEATURES", type=FILE)
-@click.option("--losses", default=_DEFAULT_LOSSES, metavar="LIST", help=_LOSSES_HELP)
+@click.option("--losses", default="map,ndcg@10,mrr@10,auc,pairs", metavar="LIST", help=_LOSSES_HELP)
 @click.option("--C-grid", "C_grid", metavar="0.01,0.1,1", callback=numbers, help=_GRID_HELP)
 @click.option("--valid", type=FILE, help="Validation data, to evaluate on.")
-@measure_option(_MEASURE_HELP, "measures", multiple=True)
-@click.option("-o", "--output", "plots", multiple=True, type=FILE, help=_OUTPUT_HELP)
+@measure_option("Measure to evaluate besides each loss's own; may be repeated.", "measures", multiple=True)
+@click.option("-o", "--output", "plots", multiple=True, type=FILE, help="Plot to write, .png or .svg; may be repeated.")
 @click.option("--csv", "csv_file", type=FILE, help="Write the table with all digits.")
 @parameter_options(StructuredSVM, *_PARAMETERS)
 @training_data_options

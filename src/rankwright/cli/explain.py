@@ -56,7 +56,6 @@ _MEASURE = "nDCG@10"
 _QUERY_HELP = "Explain the ranking of this query.  [default: the model, on all of FEATURES]"
 _PAIR_HELP = "Two documents, by id or by rank (#1 #2).  [default: the two at the top]"
 _PERMUTE_HELP = "Shuffle every feature N times within queries, and show how much the measure drops."
-_SHOWN_HELP = "Number of documents and features shown."
 _SAMPLE = 5000  # documents explained, in whole queries
 _AT_ONCE = 200  # documents between two steps of the progress bar
 _KINDS = {
@@ -76,7 +75,7 @@ Chosen = tuple["_Document", "_Document | None"]
 @click.option("--permute", "repeats", type=Integer(1), metavar="N", help=_PERMUTE_HELP)
 @measure_option("Measure of --permute.  [default: nDCG@10]")
 @click.option("--plot", type=FILE, help="Draw what is shown: a swarm of documents, or bars (.png, .svg).")
-@click.option("-n", "shown", type=Integer(1), default=10, help=_SHOWN_HELP)
+@click.option("-n", "shown", type=Integer(1), default=10, help="Number of documents and features shown.")
 @json_option("Print one JSON object, with all documents and features.")
 @feature_options
 @missing_option

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 _NUMBERS = "numbers"
 _SETS = ("base", "sigir06", _NUMBERS)
-_NAMED = 5
 _OF_AN_INDEX = ("sets", "names", "per_field", "table", "candidates", "depth", "part", "threads", "engine")
 _SET_HELP = (
     "base: 5 retrieval functions × 3 analysers; sigir06: seven sums from SIGIR'06; numbers: all numbers of the "
@@ -219,7 +218,7 @@ def _read_runs(sources: Sequence[Path]) -> list[TrecTable]:
 def _notes(made: MadeFeatures) -> list[str]:
     left_out = ((made.without_judgements, "no judgements"), (made.without_candidates, "no document found"))
     notes = [
-        f"{counted(len(queries), 'query', 'queries')} left out: {reason} ({listed(queries, _NAMED)})"
+        f"{counted(len(queries), 'query', 'queries')} left out: {reason} ({listed(queries)})"
         for queries, reason in left_out
         if queries
     ]

@@ -55,7 +55,7 @@ _PLOT_HELP = "Plot the pairs into a .png or .svg file; may be repeated."
 @click.argument("path", metavar="FILE", type=FILE)
 @json_option()
 @feature_options
-@click.option("--verify", is_flag=True, help="Parts and data folders: read everything and compare all checksums.")
+@click.option("--verify", is_flag=True, help="Partitions and data folders: read everything and compare all checksums.")
 @click.option("--pairs", "with_pairs", is_flag=True, help=_PAIRS_HELP)
 @click.option("--plot", "plots", multiple=True, type=FILE, help=_PLOT_HELP)
 def command(
@@ -218,11 +218,16 @@ def _show_counts(console: Console, title: str, rows: Sequence[tuple[str, int]]) 
     total, largest = max(1, sum(count for _, count in rows)), max(1, *(count for _, count in rows))
     width, digits = max(len(text) for text, _ in rows), len(f"{largest:,}")
     room = max(10, min(_BAR, console.width - _MARGIN - width - digits - 12))
-    for at, (text, count) in enumerate(rows):
-        drawn = f"  [cyan]{bar(console, count / largest, room)}[/]" if count else ""
+    texts = [f"{text:>{width}}  {count:>{digits},}  {count / total:>6.1%}" for text, count in rows]
+    _show_bars(console, title, texts, [count / largest for _, count in rows], room)
+
+
+def _show_bars(console: Console, title: str, texts: Sequence[str], shares: Sequence[float], room: int) -> None:
+    """Rows with a bar each; ``shares`` are those of the largest value, with its sign."""
+    for at, (text, share) in enumerate(zip(texts, shares, strict=True)):
         head = f"{title if at == 0 else '':<{_MARGIN - 2}}"
-        numbers = f"{text:>{width}}  {count:>{digits},}  {count / total:>6.1%}"
-        console.print(f"  [dim]{head}[/]{numbers}{drawn}")
+        drawn = f"  [{'cyan' if share > 0 else 'magenta'}]{bar(console, abs(share), room)}[/]" if share else ""
+        console.print(f"  [dim]{head}[/]{escape(text)}{drawn}")
 
 
 def _show_pairs(console: Console, pairs: PairSummary) -> None:
@@ -287,21 +292,14 @@ def _show_model(console: Console, saved: SavedModel) -> None:
         _line(console, "categories", f"{saved.model.names[j]} ∈ {{{', '.join(shown + more)}}}")
     weights = [(name, weight) for name, weight in _weights(saved)[:_SHOWN_WEIGHTS] if weight]
     if weights:
-        _show_weights(console, weights, "weights" if hasattr(saved.model, "coef") else "importance")
+        width, largest = max(len(name) for name, _ in weights), abs(weights[0][1])
+        texts = [f"{name:<{width}}  {f'{weight:+.4g}':>10}" for name, weight in weights]
+        title = "weights" if hasattr(saved.model, "coef") else "importance"
+        _show_bars(console, title, texts, [weight / largest for _, weight in weights], _BAR)
     rest = saved.model.n_features - without - len(weights)
     if rest:
         _line(console, "", f"and {rest:,} smaller (--json lists all)")
     _line(console, "written by", f"Rankwright {saved.header.get('rankwright')}")
-
-
-def _show_weights(console: Console, weights: Sequence[tuple[str, float]], title: str) -> None:
-    width = max(len(name) for name, _ in weights)
-    largest = abs(weights[0][1])
-    for at, (name, weight) in enumerate(weights):
-        head = f"{title if at == 0 else '':<{_MARGIN - 2}}"
-        drawn = bar(console, abs(weight) / largest, _BAR)
-        colour = "cyan" if weight > 0 else "magenta"
-        console.print(f"  [dim]{head}[/]{escape(f'{name:<{width}}')}  {f'{weight:+.4g}':>10}  [{colour}]{drawn}[/]")
 
 
 def _weights(saved: SavedModel) -> list[tuple[str, float]]:

@@ -148,7 +148,7 @@ def partition_sizes(documents: Sequence[int]) -> str:
     return f"{counted(len(documents), 'partition')} of {each} documents"
 
 
-def listed(names: Sequence[str], most: int) -> str:
+def listed(names: Sequence[str], most: int = 5) -> str:
     """The first of some names, with an ellipsis if there are more."""
     return ", ".join(names[:most]) + (", …" if len(names) > most else "")
 

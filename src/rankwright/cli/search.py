@@ -38,12 +38,10 @@ if TYPE_CHECKING:
 _FEW, _MANY = 10, 1000
 _INDENT = 4
 _LEAST_WIDTH, _WIDTH, _WIDTH_OF_JSON = 30, 100, 240
-_NAMED = 5
 _ANALYZERS = ("plain", "porter", "porter+stop")
 _FORMATS = click.Choice(["csv", "jsonl", "json", "tsv", "parquet", "trec", "html", "markdown", "folder"])
 _FUNCTION_HELP = "{functions}, with or without parameters: 'bm25(k1=0.9,b=0.4)'.  [default: bm25]"
 _MODEL_MISSING_HELP = "Take features of the model that INDEX cannot give as 0; otherwise an error."
-_TABLE_HELP = "With --model: features of documents, as for `rankwright features --table`."
 _FIELDS_HELP = "Fields to index, in this order.  [default: all, in the order of appearance]"
 _NUMBER_HELP = "Fields that hold numbers or dates (days since 1970), kept as features instead of being indexed as text."
 _SET_NUMBERS_HELP = (
@@ -64,7 +62,7 @@ _ERRORS_HELP = "What to do about bytes that are not UTF-8: stop, or replace them
 )
 @click.option("--model", type=FILE, help="Rank with a model trained on output of `rankwright features`.")
 @click.option(MISSING_AS_ZERO, is_flag=True, help=_MODEL_MISSING_HELP)
-@click.option("--table", type=FILE, help=_TABLE_HELP)
+@click.option("--table", type=FILE, help="With --model: features of documents, as for `rankwright features --table`.")
 @json_option()
 @output_option("Write a run of the file QUERIES.", metavar="RUN", required=False)
 @part_option
@@ -219,7 +217,7 @@ def _write_run(index: Index, engine: Engine, asked: Queries, k: int, threads: in
     inform(f"wrote {target}: {len(asked):,} queries, {len(hits.docs):,} documents")
     nothing = [query for query, size in zip(asked.ids, np.diff(hits.indptr).tolist(), strict=True) if not size]
     if nothing:
-        note(f"nothing found for {counted(len(nothing), 'query', 'queries')} ({listed(nothing, _NAMED)})")
+        note(f"nothing found for {counted(len(nothing), 'query', 'queries')} ({listed(nothing)})")
 
 
 @click.command("index")

@@ -50,7 +50,6 @@ _MODEL_HELP = "Model file; may be repeated. Requests name it by its stem."
 _SERVED_HELP = "Retrieval function to serve beside the models: {functions}; may be repeated.  [default: bm25]"
 _ALLOW_HELP = "Further name that requests may use for this machine, such as that of a reverse proxy; may be repeated."
 _RELOAD_HELP = "How often to look for new files of the same names; 0 for only at SIGHUP."
-_TRY_HELP = "Load everything, answer one request of each kind, and end."
 _FUNCTIONS = ("bm25", "dirichlet", "tfidf")
 _POOLED_HELP = (
     f"Retrieval function whose top is pooled; may be repeated.  [default: {', '.join(_FUNCTIONS)}; none with --run]"
@@ -61,7 +60,6 @@ _ORDER_HELP = (
 )
 _COMPARE_HELP = "Pool these two rankers only, and stop once one is better by nDCG@k, k being --depth."
 _LATE = "--compare needs whole pools to decide; --order depth gets there with fewer judgements than disagreement"
-_TRY_JUDGING_HELP = "Read everything, pool, say what there is to judge, and end."
 _TOKEN_BYTES = 18
 _SECONDS = 30.0
 
@@ -83,7 +81,7 @@ _SECONDS = 30.0
 @click.option("--most-bytes", "body", type=Integer(1), default=8 << 20, help="Bytes of a request's body.")
 @click.option("--reload", "every", type=Integer(0), default=2, metavar="SECONDS", help=_RELOAD_HELP)
 @click.option("--quiet", is_flag=True, help="Do not log requests that succeed.")
-@click.option("--try", "only_try", is_flag=True, help=_TRY_HELP)
+@click.option("--try", "only_try", is_flag=True, help="Load everything, answer one request of each kind, and end.")
 def command(
     index: Path | None,
     models: tuple[Path, ...],
@@ -165,7 +163,7 @@ def check_installed(name: str) -> None:
 @part_option
 @columns_option
 @port_option(0)
-@click.option("--try", "only_try", is_flag=True, help=_TRY_JUDGING_HELP)
+@click.option("--try", "only_try", is_flag=True, help="Read everything, pool, say what there is to judge, and end.")
 def judge_command(
     index: Path,
     queries: Path,

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from rankwright.data.dataset import RankingData
     from rankwright.models.saving import SavedModel
     from rankwright.rankers.facts import Notice
+    from rankwright.rankers.inputs import Clicks
     from rankwright.training.methods import Method
     from rankwright.training.train import Plan, Trained
 
@@ -201,18 +202,20 @@ def command(
         settings = _folds(settings, cv) | settings
     decided = plan(chosen, settings, measure=measure, validated=valid is not None, random_state=seed, n_jobs=threads)
     read = partial(_read, negative_as_zero=negative_as_zero, columns=columns, cleaner=cleaner, threads=threads)
-    with engine_started(engine) as started, resumable_run(engine, resume, target) as run:
+    with engine_started(engine) as started, _journal(engine, resume, target) as journal:
         inputs = (features, group), (valid, valid_group), (start, saved)
         read = partial(read, engine=started)
-        trained, facts = _trained(decided, method.strip().lower(), read, *inputs, target, run, clicks)
-        if run is not None:
-            run.finish(complete=not facts["interrupted"])
+        trained, facts = _trained(decided, method.strip().lower(), read, *inputs, target, journal, clicks)
+        if journal is not None and facts["interrupted"]:
+            note(_resume_hint(journal))
+        elif journal is not None:
+            journal.remove()
     paths = {"model": str(target), "features": str(features), "valid": None if valid is None else str(valid)}
     facts = paths | facts
     if as_json:
         print_json(facts)
     else:
-        show(trained, facts)
+        _show(trained, facts)
     if facts["interrupted"]:
         raise click.Abort
 
@@ -225,10 +228,11 @@ def _trained(
     validation: tuple[Path | None, Path | None],
     continued: tuple[Path | None, SavedModel | None],
     target: Path,
-    run: ResumableRun | None,
-    columns: ClickColumns,
+    journal: Journal | None,
+    columns: ClickColumns | None,
 ) -> tuple[Trained, dict[str, Any]]:
     """Read the data, train and save the model; what is known then. Data are given by their file and that of groups."""
+    from rankwright.data.places import place_of
     from rankwright.training.train import STARTING_MODEL, TRAINING, VALIDATION, held_out
 
     announce = partial(inform, COMPILING)
@@ -236,21 +240,25 @@ def _trained(
         data, dropped = read(*training)
         checked, dropped_there = (None, None) if validation[0] is None else read(*validation)
         precompiler.finish(data)
-    _note_copies(decided.ranker, method, data, checked)
-    if run is not None:
-        run.follow(data, checked)
+    given = [data] if checked is None else [data, checked]
+    _note_copies(decided.ranker, method, given)
+    if journal is not None:
+        for some in given:
+            place_of(some).record_to(journal)
     with naming_files({TRAINING: training[0], VALIDATION: validation[0], STARTING_MODEL: continued[0]}):
-        data, checked, clicks = columns.taken_out(data, checked)
+        clicks: dict[str, Any] = {}
+        if columns is not None:
+            data, checked, clicks["clicks"] = columns.taken_out(data, checked)
         if checked is not None:
             checked, shared = held_out(data, checked)
             for notice in shared:
                 warn(notice.text)
         train = partial(decided.train, data, checked, start=continued[1], **clicks)
-        trained, compiled = watched(decided, train, starts=continued[1] is not None, announced=precompiler.announced)
+        trained, compiled = _watched(decided, train, starts=continued[1] is not None, announced=precompiler.announced)
         _print_notices(trained)
     trained.save(target)
-    facts = facts_of(trained, compiled)
-    if columns.position is not None:
+    facts = _facts(trained, compiled)
+    if columns is not None:
         facts["definitions"] = [_OVER_CLICKS]
     return trained, facts | {"cleaning": {"training": dropped, "validation": dropped_there}}
 
@@ -304,19 +312,19 @@ def _folds(settings: dict[str, Any], cv: int | None) -> dict[str, Any]:
 class ClickColumns:
     """Where labels are clicks: the columns with position and pair, and how likely positions are looked at."""
 
-    position: str | None
+    position: str
     pair: str | None
     propensities: Any
 
     @classmethod
-    def of(cls, options: dict[str, Any], method: Method, engine: str | None) -> ClickColumns:
-        """Take them out of the options, checked."""
+    def of(cls, options: dict[str, Any], method: Method, engine: str | None) -> ClickColumns | None:
+        """Take them out of the options, checked; None without ``--position``."""
         position, pair, propensities = (options.pop(name) for name in ("position", "pair", "propensities"))
         if position is None:
             used = "--pair" if pair is not None else "--propensities" if propensities is not None else None
             if used is not None:
                 raise InputError(f"{used} is for --position, which is not given")
-            return cls(None, None, None)
+            return None
         if propensities is None:
             raise InputError("--position needs the propensities of positions; expected --propensities FILE")
         if method.name not in ("rank-svm", "lambdamart"):
@@ -327,12 +335,8 @@ class ClickColumns:
 
         return cls(position, pair, read_propensities(Path(propensities)))
 
-    def taken_out(
-        self, data: RankingData, valid: RankingData | None
-    ) -> tuple[RankingData, RankingData | None, dict[str, Any]]:
-        """The data without these columns, and the weights of clicks as an argument of a training, if there are any."""
-        if self.position is None:
-            return data, valid, {}
+    def taken_out(self, data: RankingData, valid: RankingData | None) -> tuple[RankingData, RankingData | None, Clicks]:
+        """The data without these columns, and the weights of the clicks."""
         from rankwright.rankers.inputs import clicks_of
         from rankwright.training.train import TRAINING, VALIDATION, about
 
@@ -352,7 +356,7 @@ class ClickColumns:
             clicks = clicks_of(data, valid, position, self.propensities, pair[0] if pair else None, shown)
         for notice in clicks.notices:
             warn(notice.text)
-        return data, valid, {"clicks": clicks}
+        return data, valid, clicks
 
 
 def _has(data: RankingData, name: str) -> bool:
@@ -463,7 +467,7 @@ class Watch:
         inform(RETURN + "stopping after this pass (Ctrl-C again: at once) …")
 
 
-def watched(
+def _watched(
     plan: Plan, train: Callable[..., Trained], *, starts: bool, announced: bool = False
 ) -> tuple[Trained, bool]:
     """Train with a progress line and Ctrl-C under control; the outcome, and whether code had to be compiled.
@@ -505,7 +509,7 @@ def _worded(notice: Notice) -> str:
     return notice.text
 
 
-def facts_of(trained: Trained, compiled: bool) -> dict[str, Any]:
+def _facts(trained: Trained, compiled: bool) -> dict[str, Any]:
     """All that is known of a training, as ``--json`` prints it."""
     return {
         "method": trained.method,
@@ -534,7 +538,7 @@ def _definitions(trained: Trained) -> list[str]:
     return list(dict.fromkeys(definitions))
 
 
-def show(trained: Trained, facts: Mapping[str, Any]) -> None:
+def _show(trained: Trained, facts: Mapping[str, Any]) -> None:
     """Print what is known in words, on stderr; ``facts`` as ``--json`` prints them."""
     features, valid = Path(facts["features"]).name, Path(facts["valid"] or "").name
     size = f"{counted(facts['queries'], 'query', 'queries')} of {features}, {facts['n_features']:,} features"
@@ -564,75 +568,51 @@ def _line(name: str, text: str) -> None:
     inform("  " + styled(f"{name:<{_MARGIN - 2}}") + text)
 
 
-def _note_copies(ranker: Any, method: str, *given: RankingData | None) -> None:
+def _note_copies(ranker: Any, method: str, given: Sequence[RankingData]) -> None:
     """Say that features in partitions are gathered for a ranker that does not train on partitions."""
     from rankwright.data.dataset import feature_bytes
     from rankwright.data.places import place_of
 
-    partitioned = [data for data in given if data is not None and place_of(data).is_partitioned]
-    copied = [data for data in partitioned if not ranker.trains_in_partitions(data)]
+    copied = [data for data in given if place_of(data).is_partitioned and not ranker.trains_in_partitions(data)]
     if copied:
         size = sum(map(feature_bytes, copied)) / 1e6
         copies = "the features are copied there from their partitions"
         note(f"{method} trains in one place; {copies}, {size:,.1f} MB, for the time of the training")
 
 
-class ResumableRun:
-    """A training under way, whose results are kept until it is done.
-
-    `target`: the model file; the journal lies beside it. `key`: what decides the training. `resume`: whether to go on
-    with the journal that is there.
-    """
-
-    def __init__(self, target: Path, key: Mapping[str, Any], resume: bool) -> None:
-        from rankwright.cluster.journal import Journal, read_key
-
-        path = target.parent / f".{target.name}.journal"
-        if not resume and read_key(path) == dict(key):
-            problem = "the same training was interrupted, and its results are here"
-            raise InputError(f"{problem}; expected --resume to go on, or this file removed to start anew", path)
-        self.journal: Journal = Journal(path, key, resume=resume)
-
-    def follow(self, *given: RankingData | None) -> None:
-        """Keep the results of what is computed with these data."""
-        from rankwright.data.places import place_of
-
-        for data in given:
-            if data is not None:
-                place_of(data).record_to(self.journal)
-
-    def finish(self, complete: bool) -> None:
-        """The model is saved: the journal is removed, unless the training was stopped on the way."""
-        if complete:
-            self.journal.remove()
-        else:
-            note(self.resume_hint)
-
-    @property
-    def resume_hint(self) -> str:
-        return f"the results so far are in {self.journal.path}; the same command with --resume goes on from there"
-
-
 @contextmanager
-def resumable_run(engine: str | None, resume: bool, target: Path) -> Iterator[ResumableRun | None]:
-    """The run of a training with an engine; None without one. An error says how to go on."""
+def _journal(engine: str | None, resume: bool, target: Path) -> Iterator[Journal | None]:
+    """The results of a training with an engine, kept beside the model file until it is done; None without an engine.
+
+    An error says how to go on.
+    """
     if engine is None:
         if resume:
             raise InputError("--resume is for trainings with --engine; expected --engine, too")
         yield None
         return
-    run = ResumableRun(target, _key(), resume)
+    from rankwright.cluster.journal import Journal, read_key
+
+    path, key = target.parent / f".{target.name}.journal", _key()
+    if not resume and read_key(path) == key:
+        problem = "the same training was interrupted, and its results are here"
+        raise InputError(f"{problem}; expected --resume to go on, or this file removed to start anew", path)
+    journal = Journal(path, key, resume=resume)
     try:
-        yield run
+        yield journal
     except InputError as error:
-        if resume or run.journal.recorded:
-            raise InputError(f"{error.message}; {run.resume_hint}", error.path, error.line) from None
+        if resume or journal.recorded:
+            raise InputError(f"{error.message}; {_resume_hint(journal)}", error.path, error.line) from None
         raise
     finally:
-        if resume or run.journal.recorded:
-            run.journal.close()
+        if resume or journal.recorded:
+            journal.close()
         else:
-            run.journal.remove()  # there is nothing to go on from
+            journal.remove()  # there is nothing to go on from
+
+
+def _resume_hint(journal: Journal) -> str:
+    return f"the results so far are in {journal.path}; the same command with --resume goes on from there"
 
 
 def _key() -> dict[str, Any]:
