@@ -154,7 +154,7 @@ def test_the_inside_of_an_error_is_not_shown(client, monkeypatch):
     def fail(state, request):
         raise KeyError("a secret")
 
-    monkeypatch.setattr("rankwright.serving.answers.search", fail)
+    monkeypatch.setattr("rankwright.serving.app.search", fail)
     assert refused(client.get("/search", q="wing"), 500) == "internal error"
     assert "a secret" in client.log[-1]["traceback"]
 

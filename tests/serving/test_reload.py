@@ -74,9 +74,9 @@ def test_a_broken_file_changes_nothing(client, folder, how):
 
 
 def test_requests_in_flight_finish_with_the_old_model(client, folder, monkeypatch):
-    from rankwright.serving import answers
+    from rankwright.serving import app
 
-    original, order = answers.rank, []
+    original, order = app.rank, []
 
     def rank(state, request):
         order.append("began")
@@ -86,7 +86,7 @@ def test_requests_in_flight_finish_with_the_old_model(client, folder, monkeypatc
             order.append("reloaded")
         return original(state, request)
 
-    monkeypatch.setattr(answers, "rank", rank)
+    monkeypatch.setattr(app, "rank", rank)
     assert score(client) == [1.0]
     assert order == ["began", "reloaded"]
     assert score(client) == [9.0]

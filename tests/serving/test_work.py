@@ -5,20 +5,20 @@ import threading
 
 from tests.serving.served import Client, refused
 
-from rankwright.serving import answers
+from rankwright.serving import app
 from rankwright.serving.requests import Limits
 
 
 def blocked(monkeypatch):
     """Make searches for "stuck" wait until the event is set."""
-    free, original = threading.Event(), answers.search
+    free, original = threading.Event(), app.search
 
     def search(state, request):
         if request.query == "stuck":
             assert free.wait(60)
         return original(state, request)
 
-    monkeypatch.setattr(answers, "search", search)
+    monkeypatch.setattr(app, "search", search)
     return free
 
 

@@ -1,1 +1,1 @@
-"""The command line: one file per command, each loaded only when it runs."""
+"""The command line: commands, each loaded only when it runs."""

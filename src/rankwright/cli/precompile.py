@@ -30,7 +30,6 @@ from rankwright.cli.printing import inform
 if TYPE_CHECKING:
     from rankwright.data.dataset import RankingData
 
-_MODULE = "rankwright.cli.precompile"
 _MAX_WORKERS = 3  # a method has hardly more parts of equal length
 _LONGEST = 300.0  # seconds that a worker may take: then something is wrong with it
 _LOAD = Path("/proc/loadavg")
@@ -48,14 +47,7 @@ class Precompiler:
 
     def __init__(self, method: str, folder: Path | None) -> None:
         self._method, self._folder, self.announced = method, folder, folder is not None
-        self._workers: list[subprocess.Popen[bytes]] = []
-
-    def start(self, workers: int) -> None:
-        """Start workers; without one, this process does it all."""
-        assert self._folder is not None
-        with suppress(OSError):
-            for _ in range(workers):
-                self._workers.append(_start(self._method, self._folder))
+        self.workers: list[subprocess.Popen[bytes]] = []
 
     def finish(self, data: RankingData) -> None:
         """Compile what no worker has begun, for data like this, and wait for the workers."""
@@ -68,16 +60,9 @@ class Precompiler:
         unfinished.replace(self._folder / _FORM)
         _compile_parts(self._method, self._folder)
         ends = time.monotonic() + _LONGEST
-        for worker in self._workers:
+        for worker in self.workers:
             with suppress(subprocess.TimeoutExpired):
                 worker.wait(max(0.0, ends - time.monotonic()))
-
-    def close(self) -> None:
-        for worker in self._workers:
-            worker.kill()
-            if worker.stdin is not None:
-                worker.stdin.close()
-            worker.wait()
 
 
 @contextmanager
@@ -101,10 +86,16 @@ def precompiling(method: str, notify: Callable[[], Any], device: str = "cpu") ->
     with _fewer_collections(), shared as folder:
         precompiler = Precompiler(method, Path(folder))
         try:
-            precompiler.start(workers)
+            with suppress(OSError):  # without workers, this process does it all
+                for _ in range(workers):
+                    precompiler.workers.append(_start(method, Path(folder)))
             yield precompiler
         finally:
-            precompiler.close()
+            for worker in precompiler.workers:
+                worker.kill()
+                if worker.stdin is not None:
+                    worker.stdin.close()
+                worker.wait()
 
 
 def _start(method: str, folder: Path) -> subprocess.Popen[bytes]:
@@ -112,7 +103,7 @@ def _start(method: str, folder: Path) -> subprocess.Popen[bytes]:
     package = str(Path(rankwright.__file__).resolve().parents[1])
     path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", _MODULE, method, str(folder)],
+        [sys.executable, "-P", "-m", "rankwright.cli.precompile", method, str(folder)],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -18,8 +18,7 @@ from starlette.routing import Route
 from rankwright.errors import InputError, shown
 from rankwright.judging.records import ACTIONS, GRADES, Action, Pair
 from rankwright.judging.session import Session, Stale
-from rankwright.serving.answers import encoded
-from rankwright.serving.http import SHARED_STYLE, Http, Notify, as_json, page_of
+from rankwright.serving.http import SHARED_STYLE, Http, Notify, as_json, encoded, page_of
 from rankwright.serving.requests import Limits, RequestError, json_object
 from rankwright.serving.service import State
 from rankwright.text.search import query_words, shorten, snippet, title_and_snippet

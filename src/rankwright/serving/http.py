@@ -35,7 +35,6 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from rankwright.errors import InputError, shown
-from rankwright.serving.answers import encoded
 from rankwright.serving.requests import Limits, RequestError
 from rankwright.serving.service import Service
 
@@ -279,6 +278,11 @@ class Http:
         except TimeoutError:
             raise RequestError(f"the body took longer than {self.limits.seconds:g} seconds to arrive", 408) from None
         return b"".join(parts)
+
+
+def encoded(value: Any) -> bytes:
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode("utf-8", "backslashreplace") + b"\n"
 
 
 def as_json(body: bytes, status: int = 200) -> Response:
