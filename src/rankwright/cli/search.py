@@ -16,6 +16,7 @@ from rankwright.cli.options import (
     FunctionOption,
     Integer,
     columns_option,
+    given_options,
     json_option,
     output_option,
     part_option,
@@ -111,24 +112,24 @@ def command(
         raise click.UsageError(f"{MISSING_AS_ZERO} is about the features of a model; expected --model with it")
     if model is None and table is not None:
         raise click.UsageError("--table holds features of a model; expected --model with it")
-    queries = None if target is None else _queries_file(query, target, as_json)
+    file = None if target is None else _queries_file(query, target, as_json)
     chosen = parse_function(function or "bm25")
     index = Index.open(folder)
     name = analyzer or default_analyzer(index.analyzers)
     view = index.view(name, field)
     engine: Engine = Scorer(view, chosen) if model is None else _learned(index, model, missing_as_zero, table)
     ranker = {"function": str(chosen)} if model is None else {"model": str(model)}
-    if queries is None:
+    if file is None:
         if len(query) == 1 and Path(query[0]).is_file():
             note(f"{query[0]} is taken as a query; to answer the queries in that file, add -o RUN")
         facts = {**ranker, "analyzer": name, "field": field}
         _answer(index, view, engine, " ".join(query), k or _FEW, facts if as_json else None, field)
     else:
         assert target is not None
-        with reading(queries) as update:
-            asked = read_queries(queries, part=part, columns=columns, progress=update)
-        show_queries(asked, queries)
-        _write_run(index, engine, asked, k or _MANY, threads, target, tag or (model or Path(chosen.name)).stem)
+        with reading(file) as update:
+            queries = read_queries(file, part=part, columns=columns, progress=update)
+        show_queries(queries, file)
+        _write_run(index, engine, queries, k or _MANY, threads, target, tag or (model or Path(chosen.name)).stem)
 
 
 def _learned(index: Index, model: Path, missing_as_zero: bool, table: Path | None) -> Engine:
@@ -151,9 +152,9 @@ def _queries_file(arguments: tuple[str, ...], target: Path, as_json: bool) -> Pa
     if len(arguments) != 1:
         problem = f"expected one file QUERIES, found {len(arguments)} arguments"
         raise click.UsageError(f"-o writes the run of a file; {problem}")
-    queries = Path(arguments[0])
-    check_target(target, [queries])
-    return queries
+    file = Path(arguments[0])
+    check_target(target, [file])
+    return file
 
 
 def _answer(
@@ -205,17 +206,17 @@ def _name_words(words: QueryWords, is_found: bool) -> None:
         inform("nothing found: the query has no words")
 
 
-def _write_run(index: Index, engine: Engine, asked: Queries, k: int, threads: int, target: Path, tag: str) -> None:
+def _write_run(index: Index, engine: Engine, queries: Queries, k: int, threads: int, target: Path, tag: str) -> None:
     import numpy as np
 
     from rankwright.data.trec_table import TrecTable
     from rankwright.io.trec import write_run
 
     with progress("searching") as update:
-        hits = engine.search_all(asked.texts, k, n_jobs=threads, progress=update)
-    write_run(TrecTable(np.array(asked.ids), hits.indptr, index.doc_ids[hits.docs], hits.scores), target, tag)
-    inform(f"wrote {target}: {len(asked):,} queries, {len(hits.docs):,} documents")
-    nothing = [query for query, size in zip(asked.ids, np.diff(hits.indptr).tolist(), strict=True) if not size]
+        hits = engine.search_all(queries.texts, k, n_jobs=threads, progress=update)
+    write_run(TrecTable(np.array(queries.ids), hits.indptr, index.doc_ids[hits.docs], hits.scores), target, tag)
+    inform(f"wrote {target}: {len(queries):,} queries, {len(hits.docs):,} documents")
+    nothing = [query for query, size in zip(queries.ids, np.diff(hits.indptr).tolist(), strict=True) if not size]
     if nothing:
         note(f"nothing found for {counted(len(nothing), 'query', 'queries')} ({listed(nothing)})")
 
@@ -231,7 +232,7 @@ def _write_run(index: Index, engine: Engine, asked: Queries, k: int, threads: in
 @click.option("--split-identifiers", is_flag=True, help="Split camelCase and HTTPServer into two words each.")
 @click.option("--field-views", is_flag=True, help="Also store the terms of each field by itself.")
 @click.option("--no-text", is_flag=True, help="Do not store the texts; search then shows no snippets.")
-@click.option("--format", "kind", type=_FORMATS, help="Format of DOCS.  [default: from suffix or first bytes]")
+@click.option("--format", type=_FORMATS, help="Format of DOCS.  [default: from suffix or first bytes]")
 @columns_option
 @click.option("--html", metavar="NAME,NAME…", help="Fields that hold HTML: their text is indexed, without tags.")
 @click.option("--errors", type=click.Choice(["strict", "replace"]), default="strict", help=_ERRORS_HELP)
@@ -239,17 +240,12 @@ def index_command(
     documents: tuple[Path, ...],
     target: Path,
     add: bool,
-    fields: str | None,
-    numbers: tuple[str, ...],
     table: Path | None,
-    analyzers: tuple[str, ...],
-    split_identifiers: bool,
-    field_views: bool,
-    no_text: bool,
-    kind: str | None,
     columns: Columns | None,
     html: str | None,
+    format: str | None,
     errors: Literal["strict", "replace"],
+    **settings: Any,
 ) -> None:
     """Index the documents in DOCS.
 
@@ -269,9 +265,9 @@ def index_command(
       rankwright index shop.jsonl -o shop.index --number price,clicks
       rankwright index --set-numbers clicks.csv -o shop.index
     """
-    has_settings = fields is not None or bool(numbers or analyzers) or split_identifiers or field_views or no_text
+    given = given_options().keys()
     if table is not None:
-        if documents or add or has_settings or kind or columns or html:
+        if given - {"target", "table", "errors"}:
             raise click.UsageError("--set-numbers changes an index; expected only -o INDEX with it, and no DOCS")
         _set_numbers(table, target)
         return
@@ -282,31 +278,21 @@ def index_command(
 
     files = DocumentFiles(documents, columns, () if html is None else _names(html))
     if not add:
-        texts = None if fields is None else _names(fields)
-        stored = [name for text in numbers for name in _names(text)]
-        show_documents(files, kind, None if texts is None else [*texts, *stored])
+        fields = None if settings["fields"] is None else _names(settings["fields"])
+        numbers = [name for text in settings["numbers"] for name in _names(text)]
+        show_documents(files, format, None if fields is None else [*fields, *numbers])
+        settings |= {"fields": fields, "numbers": numbers, "analyzers": settings["analyzers"] or _ANALYZERS}
+        store = not settings.pop("no_text")
         with progress(f"indexing {documents[0].name}") as update:
-            index = build_index(
-                files,
-                target,
-                fields=texts,
-                numbers=stored,
-                analyzers=analyzers or _ANALYZERS,
-                split_identifiers=split_identifiers,
-                field_views=field_views,
-                store=not no_text,
-                format=kind,
-                errors=errors,
-                progress=update,
-            )
+            index = build_index(files, target, store=store, format=format, errors=errors, progress=update, **settings)
         inform(f"wrote {target}: {_summary(index)}")
         _note_missing(index, index.numbers)
         return
-    if has_settings:
+    if given & settings.keys():
         expected = "no options for fields, numbers, analysers or texts"
         raise InputError(f"--add keeps the settings of the index; expected {expected}")
-    show_documents(files, kind, None)
-    before, index = _changed(target, lambda index: _add(index, files, format=kind, errors=errors))
+    show_documents(files, format, None)
+    before, index = _changed(target, lambda index: _add(index, files, format=format, errors=errors))
     inform(f"added {counted(index.n_docs - before.n_docs, 'document')} to {target}: {_summary(index)}")
 
 

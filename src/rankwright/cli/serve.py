@@ -171,17 +171,13 @@ def judge_command(
     judge: str,
     functions: tuple[str, ...],
     models: tuple[Path, ...],
-    runs: tuple[Path, ...],
-    depth: int,
-    order: str,
-    compare: tuple[str, str] | None,
-    seed: int,
     analyzer: str | None,
     missing_as_zero: bool,
     part: str,
     columns: Columns | None,
     port: int,
     only_try: bool,
+    **planning: Any,
 ) -> None:
     """Judge documents of INDEX for QUERIES on a local page, by keyboard: grades from 0 to 3.
 
@@ -210,15 +206,15 @@ def judge_command(
     check_judge(judge)
     if folder.resolve() == index.resolve():
         raise InputError("is the index; expected another folder for -o", folder)
-    needs = read_queries(queries, part=part, columns=columns)
-    show_queries(needs, queries)
-    pooled = functions or (() if runs else _FUNCTIONS)
+    topics = read_queries(queries, part=part, columns=columns)
+    show_queries(topics, queries)
+    pooled = functions or (() if planning["runs"] else _FUNCTIONS)
     with naming_missing_option():
         service = Service(index, models, pooled, analyzer=analyzer, missing_as_zero=missing_as_zero)
-    plan = _plan(service, needs, runs, depth, order, compare, seed)
+    plan = _plan(service, topics, **planning)
     if only_try:
         return
-    texts = Texts(service.state, dict(needs), read_needs(queries))
+    texts = Texts(service.state, dict(topics), read_needs(queries))
     session = Session(folder, judge, plan)
     if session.cut:
         note("removed half a line at the end of the file; the last action had not been kept")
@@ -228,6 +224,7 @@ def judge_command(
 def _plan(
     service: Service,
     queries: Queries,
+    *,
     runs: tuple[Path, ...],
     depth: int,
     order: str,
