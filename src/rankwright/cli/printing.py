@@ -9,7 +9,6 @@ other programs (runs, scores, CSV) is not changed on its way into a file or a pi
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import shutil
@@ -74,6 +73,8 @@ def print_data(text: str) -> None:
 
 
 def print_json(facts: Any, indent: int | None = None) -> None:
+    import json
+
     click.echo(json.dumps(facts, indent=indent, ensure_ascii=False))
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import math
-import secrets
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -265,6 +264,8 @@ def _plan(
 
 
 def _judge(session: Session, texts: Texts, port: int) -> None:
+    import secrets
+
     from rankwright.judging.app import make_judging_app
     from rankwright.serving.http import bind, json_lines, local_names, serve
 
