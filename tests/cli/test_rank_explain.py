@@ -193,7 +193,8 @@ def test_explain_on_a_terminal_is_coloured():
 
     console = Console(file=io.StringIO(), highlight=False, soft_wrap=True, force_terminal=True, color_system="standard")
     terms = [Term("f1", 1.0, 2.0, 1.0, 1.0), Term("f2", 1.0, 1.0, 2.0, -1e-12)]
-    explain._show_terms(console, 1.0, terms, 5)
+    document = explain._Document(1, "d", 1.0, 1.0, 0)
+    explain._show_terms(console, explain._Comparison(document, document, terms, 1.0), 5)
     shown = console.file.getvalue()
     assert "\x1b[36m" in shown
     assert "\x1b[35m" in shown

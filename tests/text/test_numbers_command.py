@@ -44,7 +44,7 @@ def said(capsys, *command, code=0):
 
 
 def test_info_lists_the_numbers(shop, capsys):
-    assert "numbers      price, clicks, day" in said(capsys, "info", "shop.index")
+    assert "numbers        price, clicks, day" in said(capsys, "info", "shop.index")
     assert json.loads(said(capsys, "info", "shop.index", "--json"))["numbers"] == ["price", "clicks", "day"]
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from rankwright.training.pair_models import PairModels
 
 _OUTSIDE_BRACKETS = re.compile(r",(?![^(]*\))")
+_DEFAULT_LOSSES = "map,ndcg@10,mrr@10,auc,pairs"
 _LOSSES_HELP = (
     "Losses to train for: map, auc, ndcg, ndcg@10, mrr@10, dorm@10, …; pairs is RankingSVM, map+auc both at once."
 )
@@ -45,7 +46,7 @@ _PARAMETERS = ("standardize", "tol", "max_passes")  # of every fit, declared by 
 
 @click.command("diagnose")
 @click.argument("features", metavar="FEATURES", type=FILE)
-@click.option("--losses", default="map,ndcg@10,mrr@10,auc,pairs", metavar="LIST", help=_LOSSES_HELP)
+@click.option("--losses", default=_DEFAULT_LOSSES, metavar="LIST", help=_LOSSES_HELP)
 @click.option("--C-grid", "C_grid", metavar="0.01,0.1,1", callback=numbers, help=_GRID_HELP)
 @click.option("--valid", type=FILE, help="Validation data, to evaluate on.")
 @measure_option("Measure to evaluate besides each loss's own; may be repeated.", "measures", multiple=True)

@@ -62,8 +62,6 @@ _KINDS = {
     "gain": "share of what all splits gained in training",
     "importance": "in the model alone, whatever the data; of a sum, the mean share in its parts",
 }
-Chosen = tuple["_Document", "_Document | None"]
-"""Two documents to compare, or one to compare with all of the query."""
 
 
 @click.command("explain")
@@ -116,7 +114,6 @@ def command(
       rankwright explain model.rkw test.txt --query 17 --documents '#1' '#5' --json
     """
     from rankwright.cli.rank import scored
-    from rankwright.models.base import explained_terms
     from rankwright.models.saving import load_model
 
     _check_options(query, documents, document, repeats, measure)
@@ -133,24 +130,24 @@ def command(
             _explain_features(saved.model, data, head, **how, threads=threads, shown=shown, as_json=as_json, plot=plot)
         return
     ranking = _ranking(data, scores, query, features)
-    pair = _chosen(ranking, documents, document, query, features)
-    terms = None
-    if pair is not None:
-        a, b = pair
-        at = int(data.query_of_row()[a.row])
-        terms = explained_terms(saved.model, data, at, a.row, None if b is None else b.row)
+    names = (document,) if document is not None else documents or ()
+    chosen = [_find(ranking, name, query, features) for name in names]
+    if len(chosen) == 2 and chosen[0] is chosen[1]:
+        problem = f"{' and '.join(names)} are the same document of query {query!r}"
+        raise InputError(f"{problem}; expected two", features)
+    compared = _compared(saved.model, data, ranking, chosen)
     if plot is not None:
-        _draw(plot, terms, pair, query, shown)
+        _draw(plot, compared, query, shown)
         inform(f"wrote {plot}")
     head["query"] = query
     scaling = saved.model.query_scaling
     if as_json:
-        print_json(head | {"query_scaling": scaling} | _as_dict(ranking, pair, terms))
+        print_json(head | {"query_scaling": scaling} | _as_dict(ranking, compared))
         return
     out = new_console()
-    _show(out, head, ranking, pair, terms, shown)
-    if terms is not None and scaling is not None:
-        values = "A and B are" if pair is not None and pair[1] is not None else "A is"
+    _show(out, head, ranking, compared, shown)
+    if compared is not None and scaling is not None:
+        values = "A is" if compared.b is None else "A and B are"
         out.print(f"\n{values} not the values in the file: the model scales them within the query ({scaling}).")
 
 
@@ -202,18 +199,32 @@ def _ranking(data: RankingData, scores: Any, query: str, features: Path) -> list
     ]
 
 
-def _chosen(
-    ranking: list[_Document], pair: tuple[str, str] | None, document: str | None, query: str, features: Path
-) -> Chosen | None:
-    """The documents to compare; None if the query has only one and none were asked for."""
-    if document is not None:
-        return _find(ranking, document, query, features), None
-    if pair is None:
-        return (ranking[0], ranking[1]) if len(ranking) > 1 else None
-    first, second = (_find(ranking, name, query, features) for name in pair)
-    if first is second:
-        raise InputError(f"{pair[0]} and {pair[1]} are the same document of query {query!r}; expected two", features)
-    return first, second
+@dataclass(frozen=True)
+class _Comparison:
+    """Why document A is above or below B or, without a B, what sets it apart from the mean of its query.
+
+    `terms`: the contributions. `difference`: what they add up to.
+    """
+
+    a: _Document
+    b: _Document | None
+    terms: list[Term]
+    difference: float
+
+
+def _compared(
+    model: Model, data: RankingData, ranking: list[_Document], chosen: Sequence[_Document]
+) -> _Comparison | None:
+    """Compare two documents, those at the top unless some are chosen; None if the query has only one."""
+    from rankwright.models.base import explained_terms
+
+    if not chosen and len(ranking) < 2:
+        return None
+    a, *others = chosen or ranking[:2]
+    b = others[0] if others else None
+    terms = explained_terms(model, data, int(data.query_of_row()[a.row]), a.row, None if b is None else b.row)
+    other = math.fsum(document.score / len(ranking) for document in ranking) if b is None else b.score
+    return _Comparison(a, b, terms, a.score - other)
 
 
 def _find(ranking: list[_Document], wanted: str, query: str, features: Path) -> _Document:
@@ -236,18 +247,12 @@ def _value(value: float | str | None) -> str:
     return value if isinstance(value, str) else "–" if value is None else f"{value:.4g}"
 
 
-def _difference(ranking: list[_Document], pair: Chosen) -> float:
-    """What the contributions add up to."""
-    a, b = pair
-    return a.score - (math.fsum(document.score / len(ranking) for document in ranking) if b is None else b.score)
-
-
-def _draw(plot: Path, terms: list[Term] | None, pair: Chosen | None, query: str, shown: int) -> None:
+def _draw(plot: Path, compared: _Comparison | None, query: str, shown: int) -> None:
     from rankwright.evaluation.contribution_plot import write_bars
 
-    if terms is None or pair is None:
+    if compared is None:
         raise InputError(f"query {query!r} has only one document, so there is nothing to draw")
-    a, b = pair
+    a, b, terms = compared.a, compared.b, compared.terms
     title = f"Query {query}: what sets {a.name}, #{a.rank}, apart from the mean of the query"
     if b is not None:
         title = f"Query {query}: why {a.name} is {'above' if a.rank < b.rank else 'below'} {b.name}"
@@ -258,37 +263,38 @@ def _draw(plot: Path, terms: list[Term] | None, pair: Chosen | None, query: str,
     write_bars(plot, labels, numbers, title)
 
 
-def _as_dict(ranking: list[_Document], pair: Any, terms: list[Term] | None) -> dict[str, Any]:
+def _as_dict(ranking: list[_Document], compared: _Comparison | None) -> dict[str, Any]:
     documents = [
         {"rank": document.rank, "document": document.id, "score": document.score, "label": document.label}
         for document in ranking
     ]
-    if pair is None or terms is None:
+    if compared is None:
         return {"documents": documents, "a": None, "b": None, "difference": None, "contributions": []}
     return {
         "documents": documents,
-        "a": documents[pair[0].rank - 1],
-        "b": None if pair[1] is None else documents[pair[1].rank - 1],
-        "difference": _difference(ranking, pair),
+        "a": documents[compared.a.rank - 1],
+        "b": None if compared.b is None else documents[compared.b.rank - 1],
+        "difference": compared.difference,
         "contributions": [
             {
                 "feature": term.feature,
                 "weight": term.weight,
                 "a": term.a,
-                "mean" if pair[1] is None else "b": term.b,
+                "mean" if compared.b is None else "b": term.b,
                 "contribution": term.contribution,
             }
-            for term in terms
+            for term in compared.terms
         ],
     }
 
 
 def _show(
-    console: Console, head: dict[str, str], ranking: list[_Document], pair: Any, terms: list[Term] | None, shown: int
+    console: Console, head: dict[str, str], ranking: list[_Document], compared: _Comparison | None, shown: int
 ) -> None:
     title, about = f"query {head['query']}", f"{head['features']}, ranked by {head['model']} ({head['method']})"
     console.print(f"[bold]{escape(title)}[/]  [dim]{escape(about)}[/]\n")
-    chosen = {document.rank: name for document, name in zip(pair or (), "AB", strict=False) if document is not None}
+    pair = () if compared is None else (compared.a, compared.b)
+    chosen = {document.rank: name for document, name in zip(pair, "AB", strict=False) if document is not None}
     listed = [document for document in ranking if document.rank <= shown or document.rank in chosen]
     rows = {
         "rank": [f"#{document.rank}" for document in listed],
@@ -302,29 +308,30 @@ def _show(
     print_columns(console, rows, left=("document", ""))
     if len(listed) < len(ranking):
         console.print(f"  [dim]and {len(ranking) - len(listed):,} more[/]")
-    if pair is None or terms is None:
+    if compared is None:
         console.print("\nThe query has only one document, so there is nothing to compare.")
         return
-    a, b = pair
+    a, b = compared.a, compared.b
     if b is None:
         place = f"#{a.rank} of {len(ranking):,}"
         console.print(f"\nWhat sets [bold]{escape(a.name)}[/] (A), {place}, apart from the mean of the query\n")
     else:
         relation = "above" if a.rank < b.rank else "below"
         console.print(f"\nWhy [bold]{escape(a.name)}[/] (A) is {relation} [bold]{escape(b.name)}[/] (B)\n")
-    _show_terms(console, _difference(ranking, pair), terms, shown, "B" if b is not None else "mean")
+    _show_terms(console, compared, shown)
     if b is not None and a.score == b.score:
         rule = "the order of the file" if a.id is None or b.id is None else "the document id, descending,"
         console.print(f"\nThe scores are equal; {rule} decides.")
 
 
-def _show_terms(console: Console, difference: float, terms: list[Term], shown: int, other: str = "B") -> None:
+def _show_terms(console: Console, compared: _Comparison, shown: int) -> None:
+    terms, other = compared.terms, "mean" if compared.b is None else "B"
     listed = [term for term in terms[:shown] if term.contribution]
     rest = terms[len(listed) :]
     largest = max((abs(term.contribution) for term in listed), default=1.0)
     others = counted(len(rest), "other")
     tail = [(others, sum(term.contribution for term in rest))] if rest else []
-    tail += [("score difference" if other == "B" else "score − mean score", difference)]
+    tail += [("score difference" if other == "B" else "score − mean score", compared.difference)]
     blank = [""] * len(tail)
     linear = all(term.weight is not None for term in listed)
     weights = {"weight": [*(f"{term.weight:.4g}" for term in listed), *blank]} if linear else {}
