@@ -397,7 +397,8 @@ def given_options() -> dict[str | None, str]:
     return {
         param.name: max(param.opts, key=len)
         for param in context.command.params
-        if context.get_parameter_source(str(param.name)) is not ParameterSource.DEFAULT
+        if isinstance(param, click.Option)
+        and context.get_parameter_source(str(param.name)) is not ParameterSource.DEFAULT
     }
 
 

@@ -267,7 +267,7 @@ def index_command(
     """
     given = given_options().keys()
     if table is not None:
-        if given - {"target", "table", "errors"}:
+        if documents or given - {"target", "table", "errors"}:
             raise click.UsageError("--set-numbers changes an index; expected only -o INDEX with it, and no DOCS")
         _set_numbers(table, target)
         return
