@@ -234,7 +234,8 @@ def test_fewer_queries_are_the_same_for_every_method(folder):
     experiment = load_experiment(path)
     prepared = prepare(experiment.data[0], folder / "cache")
     splits = splits_of(prepared, experiment.protocol, 0)
-    every = splits_of(dataclasses.replace(prepared, train_queries=None, valid_queries=None), experiment.protocol, 0)
+    source = dataclasses.replace(prepared.source, train_queries=None, valid_queries=None)
+    every = splits_of(dataclasses.replace(prepared, source=source), experiment.protocol, 0)
     for split, before in zip(splits, every, strict=True):
         for role, count in (("train", 5), ("valid", 4)):
             ((part, some),), ((_, before_some),) = getattr(split, role), getattr(before, role)

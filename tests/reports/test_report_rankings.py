@@ -7,7 +7,7 @@ from collections import defaultdict
 from results_folder import write_results
 from test_report import Page
 
-from rankwright.reports import rankings, write_report
+from rankwright.reports import figures, write_report
 
 
 def data_of(folder, **options):
@@ -46,7 +46,7 @@ def test_rows_may_come_in_any_order(tmp_path):
 
 
 def test_the_hardest_and_the_most_different_queries_are_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(rankings, "_MAX_QUERIES", 20)
+    monkeypatch.setattr(figures, "_MAX_QUERIES", 20)
     (one,) = data_of(tmp_path, data=("a",), n_queries=60, empty=(0, 7))
     values = one["values"][0]
     means = {q: sum(row[q] for row in values) / len(values) for q in range(60)}
@@ -60,7 +60,7 @@ def test_the_hardest_and_the_most_different_queries_are_kept(tmp_path, monkeypat
 
 
 def test_many_data_sets_share_the_room():
-    assert [rankings.limit_for(n) for n in (1, 5, 10, 1000)] == [200, 200, 100, 1]
+    assert [figures.limit_for(n) for n in (1, 5, 10, 1000)] == [200, 200, 100, 1]
 
 
 def test_of_several_splits_the_one_with_most_training_queries(tmp_path):

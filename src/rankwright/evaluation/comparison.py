@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -192,23 +193,20 @@ def compare(
     notes = shared_notes(evaluations)
     alpha = ALPHA if correction == "none" else ALPHA / len(others)
     differences: list[Difference] = []
+    total = len(measures) * len(others)
     for m, measure in enumerate(measures):
-        rows = []
-        pairs = [_matched(system, base, measure, m) for system in others]
-        gains = [ours - theirs for ours, theirs in pairs]
-        intervals = bootstrap_intervals(
-            gains, confidence=confidence, n_resamples=n_resamples, random_state=random_state
+        differences += differences_of(
+            {system.name: _matched(system, base, measure, m) for system in others},
+            str(measure),
+            tests=tests,
+            correction=correction,
+            confidence=confidence,
+            n_resamples=n_resamples,
+            random_state=random_state,
+            power=power,
+            alpha=alpha,
+            progress=None if progress is None else partial(_report, progress, m * len(others), total),
         )
-        for i, (system, pair, interval) in enumerate(zip(others, pairs, intervals, strict=True)):
-            p = {test: p_value(test, gains[i], n_resamples=n_resamples, random_state=random_state) for test in tests}
-            needed = None if power is None else queries_needed(gains[i], power=power, alpha=alpha)
-            rows.append(difference_of(system.name, str(measure), *pair, interval, p, needed))
-            if progress is not None:
-                progress(m * len(others) + i + 1, len(measures) * len(others))
-        adjusted = {test: corrected([row.p[test] for row in rows], correction) for test in tests}
-        for i, row in enumerate(rows):
-            row.p_corrected.update({test: adjusted[test][i] for test in tests})
-        differences.extend(rows)
     for system in others:
         notes.extend(_unmatched(system, base))
         notes.extend(_favoured(system, base))
@@ -264,32 +262,42 @@ def _check(
         raise InputError(f"n_resamples is {n_resamples}; expected at least 1")
 
 
-def difference_of(
-    system: str,
+def _report(progress: Callable[[int, int], None], before: int, total: int, done: int) -> None:
+    progress(before + done, total)
+
+
+def differences_of(
+    pairs: Mapping[str, tuple[Array, Array]],
     measure: str,
-    ours: Array,
-    theirs: Array,
-    interval: tuple[float, float],
-    p: dict[str, float],
-    needed: int | None = None,
-) -> Difference:
-    """A row of a comparison from the values of a system and of what it is compared with; p-values to be corrected."""
-    gains = ours - theirs
-    return Difference(
-        system,
-        measure,
-        len(gains),
-        float(ours.mean()),
-        float(theirs.mean()),
-        float(gains.mean()),
-        int((gains > _TIE).sum()),
-        int((np.abs(gains) <= _TIE).sum()),
-        int((gains < -_TIE).sum()),
-        interval,
-        p,
-        {},
-        needed,
-    )
+    *,
+    tests: Sequence[str],
+    correction: str,
+    confidence: float,
+    n_resamples: int,
+    random_state: int,
+    power: float | None = None,
+    alpha: float = ALPHA,
+    progress: Callable[[int], None] | None = None,
+) -> list[Difference]:
+    """A row per system, from its values and those of what it is compared with, on the queries that both have."""
+    draws = {"n_resamples": n_resamples, "random_state": random_state}
+    gains = [ours - theirs for ours, theirs in pairs.values()]
+    rows: list[Difference] = []
+    intervals = bootstrap_intervals(gains, confidence=confidence, **draws)
+    for (system, (ours, theirs)), gain, interval in zip(pairs.items(), gains, intervals, strict=True):
+        wins, losses = int((gain > _TIE).sum()), int((gain < -_TIE).sum())
+        ties = int((np.abs(gain) <= _TIE).sum())
+        p = {test: p_value(test, gain, **draws) for test in tests}
+        needed = None if power is None else queries_needed(gain, power=power, alpha=alpha)
+        means = float(ours.mean()), float(theirs.mean()), float(gain.mean())
+        rows.append(Difference(system, measure, len(gain), *means, wins, ties, losses, interval, p, {}, needed))
+        if progress is not None:
+            progress(len(rows))
+    for test in tests:
+        adjusted = corrected([row.p[test] for row in rows], correction)
+        for row, p_adjusted in zip(rows, adjusted, strict=True):
+            row.p_corrected[test] = p_adjusted
+    return rows
 
 
 def _matched(system: Evaluation, base: Evaluation, measure: Measure, column: int) -> tuple[Array, Array]:

@@ -223,9 +223,25 @@ def _latex(table: TextTable) -> str:
 _DRAW = {"text": _text, "markdown": _markdown, "latex": _latex}
 
 
+def group_starts(rows: Sequence[Sequence[str]]) -> frozenset[int]:
+    """The rows whose first cell differs from that of the row before: where a line is drawn."""
+    return frozenset(at for at in range(1, len(rows)) if rows[at][0] != rows[at - 1][0])
+
+
 def draw(table: TextTable, kind: str = "text") -> str:
     """A table as terminal text, Markdown or LaTeX."""
     return _DRAW[kind](table)
+
+
+def rendered(table: TextTable, records: tuple[Sequence[str], Iterable[Sequence[Any]]], facts: Any, kind: str) -> str:
+    """One of the ``FORMATS`` of a result: its table, its records for CSV under their header, its facts for JSON."""
+    if kind not in FORMATS:
+        raise InputError(f"unknown format {kind!r}; expected one of {', '.join(FORMATS)}")
+    if kind == "csv":
+        return csv_text(*records)
+    if kind == "json":
+        return json.dumps(plain(facts), indent=2, ensure_ascii=False) + "\n"
+    return draw(table, kind)
 
 
 def csv_text(header: Sequence[str], records: Iterable[Sequence[Any]]) -> str:

@@ -25,17 +25,15 @@ from rankwright.data.dataset import MissingFeaturesError, RankingData
 from rankwright.errors import InputError
 from rankwright.evaluation.evaluate import evaluate
 from rankwright.experiments.config import ADAPT, Background, BackgroundSource, DataSource, MethodSpec
-from rankwright.experiments.preparing import Progress, code_version, file_hashes, joined
+from rankwright.experiments.preparing import Progress, code_version, file_hashes, hash_of, joined, kept_facts
 from rankwright.experiments.tuning import MethodOutcome, run_method, without_none
 from rankwright.io.detect import read_data
-from rankwright.io.files import replace_file
 from rankwright.io.folder import load_folder, save_folder
 from rankwright.models.saving import load_model
 
 if TYPE_CHECKING:
     from rankwright.adaptation.candidates import Adapted
 
-_FACTS = "background.json"
 _MODEL = "background.rkw"
 _DATA = "background.rank"
 _AUTO = "auto"
@@ -43,10 +41,8 @@ _AUTO = "auto"
 
 def settings_of(spec: MethodSpec) -> dict[str, Any]:
     """Everything that affects the outcome of a method; a model file counts by its content."""
-    path = spec.parameters.get("background")
-    return spec.settings() | (
-        {} if path is None else {"background": hashlib.sha256(Path(path).read_bytes()).hexdigest()}
-    )
+    settings, path = spec.settings(), spec.parameters.get("background")
+    return settings if path is None else settings | {"background": hashlib.sha256(Path(path).read_bytes()).hexdigest()}
 
 
 def prepare_background(
@@ -55,37 +51,48 @@ def prepare_background(
     parts: Sequence[Path],
     cache: Path,
     *,
-    seed: int = 0,
-    threads: int = 1,
-    say: Progress | None = None,
+    seed: int,
+    threads: int,
+    say: Progress,
 ) -> Background:
     """Train a background ranker of a data set, or take it from the cache.
 
-    `source`: the data set. `background`: one of its backgrounds. `parts`: its prepared feature data, whose features the
-    background data will have. `cache`: the cache folder. `seed`, `threads`: random seed, and number of threads; the
-    ranker does not depend on the threads. `say`: called with a line about each step.
+    `parts`: the prepared feature data of the data set, whose features the background data will have. `threads`: the
+    ranker does not depend on them.
     """
-    say = say or (lambda _: None)
     called = f"the background {background.name}" if len(source.backgrounds) > 1 else "the background"
     say(f"reading {called} of {source.name}")
     files = file_hashes(background.files)
-    ours = load_folder(parts[0])
+    data = load_folder(parts[0])
     negative = "zero" if source.options.get("negative_as_zero") else "error"
+    missing_as_zero = bool(source.options.get("missing_as_zero"))
     made_of = {
         "files": {role: about["sha256"] for role, about in files.items()},
         "negative": negative,
-        "missing_as_zero": _missing_as_zero(source),
-        "features": ours.n_features,
+        "missing_as_zero": missing_as_zero,
+        "features": data.n_features,
         "method": None if background.spec is None else settings_of(background.spec) | {"seed": seed},
         "rankwright": code_version(),
     }
-    content = hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()
+    content = hash_of(made_of)
     folder = cache / f"background-{content[:16]}"
+
+    def make() -> dict[str, Any]:
+        read = _read(background.files, negative, say)
+        for role, part in read.items():
+            if part.n_features < data.n_features and part.feature_names is None:
+                if not missing_as_zero:
+                    widths = f"{part.n_features:,} features, but {source.name} has {data.n_features:,}"
+                    raise MissingFeaturesError(f"its data has {widths}")
+                read[role] = part.widened(data.n_features)
+        return _train(background.spec, read, folder, seed, threads, say)
+
     try:
-        if not (folder / _FACTS).is_file():
-            folder.mkdir(parents=True, exist_ok=True)
-            _make(source, background, folder, ours.n_features, negative, seed, threads, say)
-        _check_fit(folder, background, ours, _missing_as_zero(source))
+        facts = kept_facts(folder, make)
+        model, query = load_model(background.files.get("model", folder / _MODEL)).model, data.select([0])
+        X, names = query.X, query.feature_names
+        X, names = model.with_missing(X, names) if missing_as_zero else (X, names)
+        model.score(X, names, query.indptr)  # raises if the features do not fit
     except InputError as problem:
         error: InputError = (
             problem.or_use("missing_as_zero = true in [[data]]")
@@ -93,57 +100,37 @@ def prepare_background(
             else problem
         )
         raise InputError(f"{called} of {source.name}: {error.message}", error.path, error.line) from None
-    facts = json.loads((folder / _FACTS).read_text(encoding="utf-8"))
-    model = background.files.get("model", folder / _MODEL)
-    data = folder / _DATA if facts["queries"] else None
     name = background.name
-    return Background(name, model, data, content, {"name": name, "hash": content, **facts, "files": files})
+    return Background(
+        name,
+        background.files.get("model", folder / _MODEL),
+        folder / _DATA if facts["queries"] else None,
+        content,
+        {"name": name, "hash": content, **facts, "files": files},
+    )
 
 
-def _missing_as_zero(source: DataSource) -> bool:
-    return bool(source.options.get("missing_as_zero"))
-
-
-def _make(
-    source: DataSource,
-    background: BackgroundSource,
-    folder: Path,
-    n_features: int,
-    negative: str,
-    seed: int,
-    threads: int,
-    say: Progress,
-) -> None:
-    """Read, train and save; the facts come last, to mark the folder as complete."""
-    data = _read(background.files, negative, say)
-    for role, part in data.items():
-        if part.n_features < n_features and part.feature_names is None:
-            if not _missing_as_zero(source):
-                what = f"its data has {part.n_features:,} features, but {source.name} has {n_features:,}"
-                raise MissingFeaturesError(what)
-            data[role] = part.widened(n_features)
+def _train(
+    spec: MethodSpec | None, data: dict[str, RankingData], folder: Path, seed: int, threads: int, say: Progress
+) -> dict[str, Any]:
+    """Train, unless the ranker is a model file, and save; the facts."""
     facts: dict[str, Any] = {}
-    if background.spec is not None:
-        say(f"training the background ranker ({background.spec.method})")
+    if spec is not None:
+        say(f"training the background ranker ({spec.method})")
         valid = data.get("valid")
         if valid is not None:  # the same width for both
             data["features"] = data["features"].widened(valid.n_features)
             valid = data["valid"] = valid.widened(data["features"].n_features)
         with threadpool_limits(limits=1):  # as in cells: sums must not depend on the number of cores
-            outcome = run_method(background.spec, data["features"], valid, seed=seed, threads=threads)
-        facts = {"method": background.spec.method, "parameters": dict(background.spec.parameters)}
+            outcome = run_method(spec, data["features"], valid, seed=seed, threads=threads)
+        facts = {"method": spec.method, "parameters": dict(spec.parameters)}
         facts |= {"seconds": outcome.seconds_tune, "chosen": outcome.chosen, "notes": outcome.notes}
         outcome.save(folder / _MODEL)
-    everything = None
-    if data:
-        everything = joined(list(data.values()))
-        save_folder(everything, folder / _DATA)
-    facts |= {
-        "queries": 0 if everything is None else everything.n_queries,
-        "documents": 0 if everything is None else everything.n_docs,
-    }
-    with replace_file(folder / _FACTS) as out:
-        out.write(json.dumps(facts, ensure_ascii=False).encode())
+    if not data:
+        return facts | {"queries": 0, "documents": 0}
+    everything = joined(list(data.values()))
+    save_folder(everything, folder / _DATA)
+    return facts | {"queries": everything.n_queries, "documents": everything.n_docs}
 
 
 def _read(files: Mapping[str, Path], negative: Any, say: Progress) -> dict[str, RankingData]:
@@ -158,12 +145,6 @@ def _read(files: Mapping[str, Path], negative: Any, say: Progress) -> dict[str, 
     return {role: joined(parts) for role, parts in read.items()}
 
 
-def _check_fit(folder: Path, background: BackgroundSource, ours: RankingData, missing_as_zero: bool) -> None:
-    model, one = load_model(background.files.get("model", folder / _MODEL)).model, ours.select([0])
-    X, names = model.with_missing(one.X, one.feature_names) if missing_as_zero else (one.X, one.feature_names)
-    model.score(X, names, one.indptr)
-
-
 def run_adapt(
     spec: MethodSpec,
     train: RankingData,
@@ -175,29 +156,37 @@ def run_adapt(
 ) -> MethodOutcome:
     """Adapt background rankers to the training queries of a split, and choose on its validation queries.
 
-    `spec`: its method is ``adapt:`` and an adaptation, or ``adapt:auto``. `train`, `valid`: the queries of the new
-    domain. `backgrounds`: the rankers of the rich domains, and their data. `seed`, `threads`: random seed, and number
-    of threads; the outcome does not depend on the threads.
+    `spec`: its method is ``adapt:`` and an adaptation, or ``adapt:auto``. `threads`: the outcome does not depend on
+    them.
     """
     name = spec.method.removeprefix(ADAPT)
     if valid is None:
         raise InputError(f"{spec.method} chooses on validation queries; there are none")
-    models = {one.name: load_model(one.model).model for one in backgrounds}
-    rich = _neighbours(backgrounds)
+    models = {background.name: load_model(background.model).model for background in backgrounds}
+    # Data counts once if several rankers were trained on the same files.
+    files = {json.dumps([about["sha256"] for about in b.facts["files"].values()]): b.data for b in backgrounds}
+    rich = [load_folder(path) for path in files.values() if path is not None]
     everything: list[Any] = [*models.values(), train, *rich]
-    width = max(one.n_features for one in everything)
+    width = max(part.n_features for part in everything)
     train, valid = _wide(train, width, models.values()), _wide(valid, width, models.values())
     rich = [_wide(part, width, models.values()) for part in rich]
     shared = _parameters(spec)
     shape = (train.n_features, str(train.X.dtype), train.is_sparse, bool(rich))
-    _load_code(tuple((one.name, one.model) for one in backgrounds), name, json.dumps(shared), shape)
+    _load_code(
+        tuple((background.name, background.model) for background in backgrounds), name, json.dumps(shared), shape
+    )
     began = time.perf_counter()
-    further: dict[str, Any] = {"random_state": seed, "n_jobs": threads, **_boosting(spec)}
+    settings = {**spec.parameters, **spec.grid}
+    further: dict[str, Any] = {"random_state": seed, "n_jobs": threads}
+    further |= {key: settings[key] for key in ("leaves", "rate", "trees", "randomize_nodes") if key in settings}
     adapted = _adapted(name, models, train, valid, background_data=rich, **shared, **further)
     seconds = time.perf_counter() - began
     choice = {"method": adapted.chosen.name} if name == _AUTO else {}
     tried = adapted.candidates if choice else (adapted.chosen,)
-    path = [{"parameters": {"method": one.name} if choice else {}, "validation": one.value} for one in tried]
+    path = [
+        {"parameters": {"method": candidate.name} if choice else {}, "validation": candidate.value}
+        for candidate in tried
+    ]
     if adapted.chosen.tried and not choice:
         path = [{"parameters": point, "validation": value} for point, value in adapted.chosen.tried]
     measured = evaluate(train, adapted.model.predict(train), measures=[spec.choose_by])
@@ -216,12 +205,6 @@ def run_adapt(
     )
 
 
-def _neighbours(backgrounds: Sequence[Background]) -> list[RankingData]:
-    """The data of backgrounds; once, if several rankers were trained on the same files."""
-    files = {json.dumps([about["sha256"] for about in one.facts["files"].values()]): one.data for one in backgrounds}
-    return [load_folder(path) for path in files.values() if path is not None]
-
-
 def _parameters(spec: MethodSpec) -> dict[str, Any]:
     """The parameters of an adaptation as plain JSON, without those of boosting and the names of backgrounds."""
     keys = ("in_domain", "in_domain_settings", "weights")
@@ -229,11 +212,6 @@ def _parameters(spec: MethodSpec) -> dict[str, Any]:
     if "in_domain_settings" in parameters:
         parameters["in_domain_settings"] = without_none(parameters["in_domain_settings"])
     return {**parameters, "measure": str(spec.choose_by)}
-
-
-def _boosting(spec: MethodSpec) -> dict[str, Any]:
-    given = {**spec.parameters, **spec.grid}
-    return {key: given[key] for key in ("leaves", "rate", "trees", "randomize_nodes") if key in given}
 
 
 def _wide(data: RankingData, width: int, models: Iterable[Any]) -> RankingData:

@@ -6,11 +6,10 @@ never reused for another one.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -27,13 +26,12 @@ from rankwright.evaluation.evaluate import Evaluation, Judgements, evaluate, eva
 from rankwright.evaluation.render import plain
 from rankwright.experiments.backgrounds import run_adapt, settings_of
 from rankwright.experiments.config import ADAPT, FEATURE, HINDSIGHT, Background, Experiment, MethodSpec
-from rankwright.experiments.preparing import Prepared, Split, code_version, pieces_of, without_columns
+from rankwright.experiments.preparing import Prepared, Split, code_version, hash_of, pieces_of, without_columns
 from rankwright.experiments.tuning import MethodOutcome, run_method
 from rankwright.io.files import replace_file
 from rankwright.io.tables import parse_json
 from rankwright.io.trec import read_qrels
-from rankwright.measures import Measure
-from rankwright.reports.results import COLUMNS
+from rankwright.reports.results import HEALTH
 
 _FORMAT = 1
 _NUMBER = int | float
@@ -54,7 +52,7 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 @dataclass(frozen=True)
 class Cell:
-    """Everything that a process needs to compute a cell."""
+    """Everything that a process needs to compute a cell; ``evaluated``: options of the evaluation."""
 
     data: str
     split: int
@@ -62,9 +60,7 @@ class Cell:
     parts: Sequence[Path]
     pieces: Split
     qrels: Path | None
-    measures: tuple[Measure, ...]
-    convention: str
-    empty: Any
+    evaluated: Mapping[str, Any]
     seed: int
     file: Path
     model: Path | None
@@ -92,11 +88,12 @@ class Failure:
 def make_cell(experiment: Experiment, prepared: Prepared, number: int, split: Split, spec: MethodSpec) -> Cell:
     """The cell of a method on a split; ``number`` counts splits from 1."""
     convention = experiment.convention or ("letor" if prepared.qrels is None else "trec")
-    best = prepared.best if spec.method == HINDSIGHT or (prepared.hides_best and not spec.is_feature) else None
-    backgrounds = tuple(one for one in prepared.backgrounds if spec.adapts(one.name))
+    hides_best = prepared.source.without_best and not spec.is_feature
+    best = prepared.best if spec.method == HINDSIGHT or hides_best else None
+    backgrounds = tuple(background for background in prepared.backgrounds if spec.adapts(background.name))
     if spec.method.startswith(ADAPT) and not backgrounds:
         raise InputError(f"{spec.method} adapts a background ranker; {prepared.name} has none")
-    made_of = {
+    made_of: dict[str, Any] = {
         "format": _FORMAT,
         "rankwright": code_version(),
         "method": settings_of(spec),
@@ -106,10 +103,12 @@ def make_cell(experiment: Experiment, prepared: Prepared, number: int, split: Sp
         "convention": convention,
         "empty": experiment.empty,
         "seed": experiment.seed,
-        **({"backgrounds": [(one.name, one.content) for one in backgrounds]} if backgrounds else {}),
-        **({} if best is None else {"best": best}),
     }
-    key = hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()[:32]
+    if backgrounds:
+        made_of["backgrounds"] = [(background.name, background.content) for background in backgrounds]
+    if best is not None:
+        made_of["best"] = best
+    key = hash_of(made_of)[:32]
     name = "".join(c if c.isalnum() or c in "-_.+@" else "_" for c in f"{prepared.name}-{number}-{spec.name}")
     return Cell(
         prepared.name,
@@ -118,9 +117,7 @@ def make_cell(experiment: Experiment, prepared: Prepared, number: int, split: Sp
         prepared.parts,
         split,
         prepared.qrels,
-        experiment.measures,
-        convention,
-        experiment.empty,
+        {"measures": experiment.measures, "convention": convention, "empty": experiment.empty},
         experiment.seed,
         experiment.output / "cells" / f"{key}.json",
         experiment.output / "models" / f"{name}-{key[:8]}.rkw" if experiment.save_models else None,
@@ -148,18 +145,17 @@ def run_cell(cell: Cell) -> Failure | None:
                 hidden = [cell.best]
                 train, test = without_columns(train, hidden), without_columns(test, hidden)
                 valid = None if valid is None else without_columns(valid, hidden)
-            settings: Any = {"seed": cell.seed, "threads": cell.threads}
             if cell.backgrounds:
-                outcome = run_adapt(spec, train, valid, cell.backgrounds, **settings)
+                outcome = run_adapt(spec, train, valid, cell.backgrounds, seed=cell.seed, threads=cell.threads)
             else:
-                outcome = run_method(spec, train, valid, **settings)
+                outcome = run_method(spec, train, valid, seed=cell.seed, threads=cell.threads)
             scores = outcome.model.predict(test, missing_as_zero=bool(cell.backgrounds))  # checked before
             judged = None if cell.qrels is None else Judgements(read_qrels(cell.qrels).select(test.query_ids))
-            found = _tested(cell, test, scores, judged)
+            evaluation = _tested(cell, test, scores, judged)
             shown = {"rankings": top_documents(test, scores, judged), "relevant": relevant_counts(test, judged)}
             if cell.model is not None:
                 outcome.save(cell.model)
-            record = _record(outcome, found, train.n_queries, time.perf_counter() - began) | shown
+            record = _record(outcome, evaluation, train.n_queries, time.perf_counter() - began) | shown
             with replace_file(cell.file) as out:
                 out.write(json.dumps(record, ensure_ascii=False, allow_nan=False).encode())
     except Exception as error:
@@ -170,31 +166,24 @@ def run_cell(cell: Cell) -> Failure | None:
 
 def _tested(cell: Cell, test: RankingData, scores: Array, judged: Judgements | None) -> Evaluation:
     """The test queries evaluated, with all their judgements if the data set has more than its rows."""
-    options: dict[str, Any] = {"measures": cell.measures, "convention": cell.convention, "empty": cell.empty}
     if judged is None:
-        return evaluate(test, scores, **options)
+        return evaluate(test, scores, **cell.evaluated)
     assert test.doc_ids is not None
     run = TrecTable.from_columns(test.to_caller_order(test.qid), test.to_caller_order(test.doc_ids), scores)
-    return evaluate_run(judged, run, **options)
+    return evaluate_run(judged, run, **cell.evaluated)
 
 
-def _record(outcome: MethodOutcome, found: Evaluation, n_train: int, seconds: float) -> dict[str, Any]:
+def _record(outcome: MethodOutcome, evaluation: Evaluation, n_train: int, seconds: float) -> dict[str, Any]:
     record = {
         "seconds": seconds,
-        "chosen": outcome.chosen,
-        "validation": outcome.validation,
-        "training": outcome.training,
-        "seconds_train": outcome.seconds_train,
-        "seconds_tune": outcome.seconds_tune,
+        **{key: getattr(outcome, key) for key in ("chosen", "validation", "training", "seconds_train", "seconds_tune")},
         "n_train_queries": n_train,
-        "notes": outcome.notes,
-        "path": outcome.path,
-        "rounds": outcome.rounds,
-        "queries": [str(query) for query in found.query_ids.tolist()],
-        "measures": [str(measure) for measure in found.measures],
-        "values": found.values.tolist(),
-        "definitions": list(found.definitions),
-        "evaluation": list(found.notes),
+        **{key: getattr(outcome, key) for key in ("notes", "path", "rounds")},
+        "queries": [str(query) for query in evaluation.query_ids.tolist()],
+        "measures": [str(measure) for measure in evaluation.measures],
+        "values": evaluation.values.tolist(),
+        "definitions": list(evaluation.definitions),
+        "evaluation": list(evaluation.notes),
     }
     return {key: plain(value) for key, value in record.items()}
 
@@ -224,7 +213,7 @@ def _check_record(record: Any) -> None:
         if not all(isinstance(item, str) for item in record[key]):
             raise ValueError(f"{key} holds something that is not text")
     for point in record["path"]:
-        needed = ("parameters", "validation", *(COLUMNS["health"][3:] if "gap" in point else ()))
+        needed = ("parameters", "validation", *(HEALTH if "gap" in point else ()))
         if not isinstance(point, dict) or not all(key in point for key in needed):
             raise ValueError("a point of path is incomplete")
 
@@ -235,13 +224,13 @@ def top_documents(test: RankingData, scores: Array, judged: Judgements | None = 
     `test`: the test queries. `scores`: one score per document, in the caller's order. `judged`: all judgements; then a
     document that is not judged has no grade, and equal scores are those of a run.
     """
-    given = np.asarray(scores, np.float64)
-    given = given if test.rows is None else given[test.rows]
+    scores = np.asarray(scores, np.float64)
+    scores = scores if test.rows is None else scores[test.rows]
     if judged is not None:
-        given = np.clip(given, -_LARGEST, _LARGEST).astype(np.float32)
-    order = rank_order(given, test.indptr, test.doc_ids)
+        scores = np.clip(scores, -_LARGEST, _LARGEST).astype(np.float32)
+    order = rank_order(scores, test.indptr, test.doc_ids)
     bounds = test.indptr.tolist()
-    found = {}
+    documents = {}
     for q, query in enumerate(test.query_ids[:MOST_QUERIES].tolist()):
         first = order[bounds[q] : min(bounds[q] + DEPTH, bounds[q + 1])].tolist()
         names = [f"#{at - bounds[q] + 1}" if test.doc_ids is None else str(test.doc_ids[at]) for at in first]
@@ -251,8 +240,11 @@ def top_documents(test: RankingData, scores: Array, judged: Judgements | None = 
             rows = judged.row_of.get(str(query), {})
             places = [rows.get(name.encode()) for name in names]
             grades = [None if at is None else float(judged.qrels.values[at]) for at in places]
-        found[str(query)] = [[name, _whole(grade)] for name, grade in zip(names, grades, strict=True)]
-    return found
+        documents[str(query)] = [
+            [name, int(grade) if grade is not None and grade.is_integer() else grade]
+            for name, grade in zip(names, grades, strict=True)
+        ]
+    return documents
 
 
 def relevant_counts(test: RankingData, judged: Judgements | None = None) -> dict[str, int]:
@@ -264,7 +256,3 @@ def relevant_counts(test: RankingData, judged: Judgements | None = None) -> dict
         str(query): int((labels[first:last] > 0).sum())
         for query, (first, last) in zip(table.query_ids.tolist(), bounds, strict=True)
     }
-
-
-def _whole(grade: float | None) -> float | int | None:
-    return int(grade) if grade is not None and grade.is_integer() else grade

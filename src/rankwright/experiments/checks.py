@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from rankwright.adaptation.ways import IN_DOMAIN, METHODS, NEED_DATA
 from rankwright.errors import InputError, shown
 from rankwright.evaluation.evaluate import CONVENTIONS, DEFAULT_MEASURES
 from rankwright.evaluation.significance import CORRECTIONS, TESTS
+from rankwright.experiments import toml
 from rankwright.experiments.config import (
     ADAPT,
     BACKGROUND,
@@ -27,27 +28,7 @@ from rankwright.experiments.config import (
     Protocol,
 )
 from rankwright.experiments.data_checks import Finder, check_data, find
-from rankwright.experiments.toml import (
-    ABOVE_0,
-    COUNT,
-    EMPTY,
-    NOT_NEGATIVE,
-    NUMBER,
-    PATHS,
-    SIZE,
-    SPLITS,
-    TABLE,
-    TEXT,
-    TEXTS,
-    TRUTH,
-    Place,
-    Problems,
-    choice,
-    choices,
-    integer,
-    nearest,
-    parse_toml,
-)
+from rankwright.experiments.toml import Problems, nearest, parse_toml
 from rankwright.experiments.tuning import make_plan
 from rankwright.io.files import open_plain
 from rankwright.measures import Measure, parse_goal, parse_measure, parse_reported
@@ -58,33 +39,33 @@ from rankwright.training.train import Plan
 _DATA_VARIABLE = "RANKWRIGHT_DATA"
 _SECTIONS = ("experiment", "protocol", "data", "method")
 _EXPERIMENT = {
-    "name": TEXT,
-    "seed": NOT_NEGATIVE,
-    "measures": TEXTS,
-    "baseline": TEXT,
-    "tests": choices(TESTS),
-    "correction": choice(CORRECTIONS),
-    "output": TEXT,
-    "save_models": TRUTH,
-    "convention": choice(CONVENTIONS),
-    "empty": EMPTY,
-    "choose_by": TEXT,
+    "name": toml.TEXT,
+    "seed": toml.NOT_NEGATIVE,
+    "measures": toml.TEXTS,
+    "baseline": toml.TEXT,
+    "tests": toml.choices(TESTS),
+    "correction": toml.choice(CORRECTIONS),
+    "output": toml.TEXT,
+    "save_models": toml.TRUTH,
+    "convention": toml.choice(CONVENTIONS),
+    "empty": toml.EMPTY,
+    "choose_by": toml.TEXT,
 }
 _PROTOCOL: dict[str, dict[str, Rule]] = {
-    "trials": {"trials": SPLITS, "train": SIZE, "valid": SIZE, "test": SIZE},
-    "folds": {"folds": SPLITS, "valid_folds": NOT_NEGATIVE},
-    "fixed": {"train": SIZE, "valid": SIZE, "test": SIZE},
+    "trials": {"trials": toml.SPLITS, "train": toml.SIZE, "valid": toml.SIZE, "test": toml.SIZE},
+    "folds": {"folds": toml.SPLITS, "valid_folds": toml.NOT_NEGATIVE},
+    "fixed": {"train": toml.SIZE, "valid": toml.SIZE, "test": toml.SIZE},
 }
 _OWN_SPLIT = ("parts", "folds", "fixed")
 _BACKGROUND = "[data.background]"
 _BACKGROUNDS = "[[data.background]]"
 _BACKGROUND_KEYS = {
-    "name": TEXT,
-    "features": PATHS,
-    "valid": PATHS,
-    "model": TEXT,
-    "method": TEXT,
-    "parameters": TABLE,
+    "name": toml.TEXT,
+    "features": toml.PATHS,
+    "valid": toml.PATHS,
+    "model": toml.TEXT,
+    "method": toml.TEXT,
+    "parameters": toml.TABLE,
 }
 # Keys that exclude a model file, and why.
 _TRAINING = {
@@ -93,35 +74,36 @@ _TRAINING = {
     "valid": "there is nothing to choose; data for neighbours go under features",
 }
 
+_ADAPT_NAMES = [ADAPT + name for name in (*METHODS, "auto")]
 _KEYS = {
-    "name": TEXT,
-    "method": TEXT,
-    "parameters": TABLE,
-    "grid": TABLE,
-    "random": TABLE,
-    "choose_by": TEXT,
-    "trained_for": TEXT,
+    "name": toml.TEXT,
+    "method": toml.TEXT,
+    "parameters": toml.TABLE,
+    "grid": toml.TABLE,
+    "random": toml.TABLE,
+    "choose_by": toml.TEXT,
+    "trained_for": toml.TEXT,
 }
-_RANGE = {"low": NUMBER, "high": NUMBER, "log": TRUTH}
+_RANGE = {"low": toml.NUMBER, "high": toml.NUMBER, "log": toml.TRUTH}
 _MOST_CHECKED = 1000  # points of a grid whose parameters are checked
 _BOOSTING = {
-    "leaves": integer("an integer of at least 2", 2),
-    "rate": ABOVE_0,
-    "trees": COUNT,
-    "randomize_nodes": TRUTH,
+    "leaves": toml.integer("an integer of at least 2", 2),
+    "rate": toml.ABOVE_0,
+    "trees": toml.COUNT,
+    "randomize_nodes": toml.TRUTH,
 }
-_TRAIN_OWN = ("in-domain", "interpolate", "augment", "interpolate-3")
+_IN_DOMAIN_TOO = ("in-domain", "interpolate", "augment", "interpolate-3")
 # Parameters of adaptations, and the adaptations that have them besides auto.
 _ADAPT_PARAMETERS: dict[str, tuple[Rule, tuple[str, ...]]] = {
     "leaves": (_BOOSTING["leaves"], ("lambdamart",)),
     "rate": (_BOOSTING["rate"], ("lambdamart", "lambdaboost")),
     "trees": (_BOOSTING["trees"], ("lambdamart", "lambdaboost")),
     "randomize_nodes": (_BOOSTING["randomize_nodes"], ("lambdamart",)),
-    BACKGROUNDS: (PATHS, ("background", "interpolate", "augment", "interpolate-3", "lambdaboost", "lambdamart")),
-    "in_domain": (TEXT, _TRAIN_OWN),
-    "in_domain_settings": (TABLE, _TRAIN_OWN),
+    BACKGROUNDS: (toml.PATHS, ("background", "interpolate", "augment", "interpolate-3", "lambdaboost", "lambdamart")),
+    "in_domain": (toml.TEXT, _IN_DOMAIN_TOO),
+    "in_domain_settings": (toml.TABLE, _IN_DOMAIN_TOO),
     "weights": (
-        choice(("powell", "lambdarank")),
+        toml.choice(("powell", "lambdarank")),
         ("background", "interpolate", "interpolate-3", "lambdaboost", "lambdamart"),
     ),
 }
@@ -188,174 +170,187 @@ def check_text(
         return None, [error]
     problems = Problems(lines, path)
     for key in tables:
-        problems.choice(key, (key,), _SECTIONS, "section")
-    common, choose_by = _common(problems, tables.get("experiment", {}))
-    folders = _data_folders(path, data)
+        problems.choice(key, _SECTIONS, "section", key)
+    common, choose_by = _common(problems.at("experiment"), tables.get("experiment", {}))
+    # Files are searched next to the experiment file, then in the data folder.
+    more = data if data is not None else os.environ.get(_DATA_VARIABLE)
+    folders = [Path(path).parent, *([Path(more)] if more else [])]
     entries = _entries(problems, tables, "data")
-    sources = [_data(problems, entry, ("data", number), choose_by, folders) for number, entry in enumerate(entries)]
+    sources = [_data(problems.at("data", number), entry, choose_by, folders) for number, entry in enumerate(entries)]
     protocol = _protocol(problems, tables, sources)
-    validated = _all_validated(problems, sources, protocol)
+    validated = _all_validated(problems.at("data"), sources, protocol)
     methods = [
-        check_method(problems, entry, ("method", number), choose_by, validated, folders, entries)
+        check_method(problems.at("method", number), entry, choose_by, validated, folders, entries)
         for number, entry in enumerate(_entries(problems, tables, "method"))
     ]
-    _check_names(problems, sources, "data")
-    _check_names(problems, methods, "method")
+    _check_names(problems.at("data"), sources)
+    _check_names(problems.at("method"), methods)
     names = [method.name for method in methods if method is not None]
-    baseline = common.get("baseline", names[0] if names else "")
     if "baseline" in common and None not in methods:
-        problems.choice(baseline, ("experiment", "baseline"), names, "method for the baseline")
+        problems.choice(common["baseline"], names, "method for the baseline", "experiment", "baseline")
     if len(problems):
         return None, problems.found
     stem = Path(path).stem
+    common = {
+        "name": stem,
+        "seed": 0,
+        "measures": map(parse_measure, DEFAULT_MEASURES),
+        "baseline": names[0],
+        "tests": ["wilcoxon"],
+        "correction": "holm",
+        "output": f"{stem}-results",
+        **common,
+    }
+    common |= {"measures": tuple(common["measures"]), "tests": tuple(common["tests"])}
+    common["output"] = Path(path).parent / common["output"]
     experiment = Experiment(
-        name=common.get("name", stem),
         data=tuple(source for source in sources if source is not None),
         methods=tuple(method for method in methods if method is not None),
         protocol=protocol,
-        measures=tuple(common.get("measures", map(parse_measure, DEFAULT_MEASURES))),
-        baseline=baseline,
-        tests=tuple(common.get("tests", ["wilcoxon"])),
-        correction=common.get("correction", "holm"),
-        seed=common.get("seed", 0),
-        output=Path(path).parent / common.get("output", f"{stem}-results"),
-        save_models=common.get("save_models", False),
-        convention=common.get("convention"),
-        empty=common.get("empty", 0),
         text=text,
+        **common,
     )
     return experiment, []
 
 
-def _data_folders(path: str | Path, data: str | Path | None) -> list[Path]:
-    """Where files are searched: next to the experiment file, then in the data folder."""
-    more = data if data is not None else os.environ.get(_DATA_VARIABLE)
-    return [Path(path).parent, *([Path(more)] if more else [])]
-
-
 def _common(problems: Problems, table: Any) -> tuple[dict[str, Any], Measure | None]:
-    place: Place = ("experiment",)
-    common = problems.table(table, place, _EXPERIMENT, "[experiment]", {"tests": "test"})
+    """The settings in [experiment], and the measure that chooses in the whole experiment."""
+    common = problems.table(table, _EXPERIMENT, "[experiment]", {"tests": "test"})
     if "measures" in common:
-        listed = enumerate(common["measures"])
         common["measures"] = [
-            check_measure(problems, (*place, "measures", at), name, parse_reported) for at, name in listed
+            _measure(problems.at("measures", number), name, parse_reported)
+            for number, name in enumerate(common["measures"])
         ]
     for key, such_as in (("measures", "such as nDCG@10"), ("tests", f"of {', '.join(TESTS)}")):
         if common.get(key) == []:
-            problems.add((*place, key), f"{key} is empty; expected at least one, {such_as}")
-    choose_by = common.get("choose_by")
-    return common, None if choose_by is None else check_measure(problems, (*place, "choose_by"), choose_by, parse_goal)
+            problems.add(f"{key} is empty; expected at least one, {such_as}", key)
+    choose_by = common.pop("choose_by", None)
+    return common, None if choose_by is None else _measure(problems.at("choose_by"), choose_by, parse_goal)
 
 
-def _data(
-    problems: Problems, table: Any, place: Place, choose_by: Measure | None, folders: Sequence[Path]
-) -> DataSource | None:
-    source = check_data(problems, table, place, folders)
-    given = table.get(BACKGROUND) if isinstance(table, dict) else None
-    files = {} if source is None else source.files
-    settings: Any = (files, choose_by, folders)
-    backgrounds_read: list[BackgroundSource | None] = []
-    if isinstance(given, dict):
-        backgrounds_read = [_background(problems, given, (*place, BACKGROUND), *settings)]
-    elif isinstance(given, list) and all(isinstance(one, dict) for one in given):
-        backgrounds_read = [
-            _background(problems, one, (*place, BACKGROUND, n), *settings) for n, one in enumerate(given)
-        ]
-        _check_different(problems, given, backgrounds_read, (*place, BACKGROUND))
-    backgrounds = tuple(one for one in backgrounds_read if one is not None)
-    return None if source is None else dataclasses.replace(source, backgrounds=backgrounds)
-
-
-def _check_different(
-    problems: Problems, given: Sequence[dict[str, Any]], backgrounds: Sequence[BackgroundSource | None], place: Place
-) -> None:
-    """Several backgrounds have names, and no two are the same."""
-    for number, one in enumerate(given):
-        here, name = (*place, number), one.get("name")
-        if "name" not in one:
-            problems.add(here, f"one of several {_BACKGROUNDS} has no name; expected one for methods to refer to")
-        elif name in [other.get("name") for other in given[:number]]:
-            problems.add((*here, "name"), f"duplicate name {shown(name)}; expected different names")
-        elif name in list(METHODS):
-            problems.add((*here, "name"), f"{shown(name)} is a way to adapt; expected another name")
-    for number, background in enumerate(backgrounds):
-        for other in backgrounds[:number]:
-            if background is not None and other is not None and _same(background, other):
-                what = f"the backgrounds {other.name} and {background.name} are the same"
-                problems.add((*place, number), f"{what}; expected other files or another method")
-
-
-def _same(one: BackgroundSource, other: BackgroundSource) -> bool:
-    """Whether two backgrounds are trained on the same files in the same way, or are the same model file."""
-    if one.spec is None or other.spec is None:
-        paths = (one.files.get("model"), other.files.get("model"))
-        return paths[0] is not None and paths[1] is not None and paths[0].samefile(paths[1])
-    return dict(one.files) == dict(other.files) and one.spec.settings() == other.spec.settings()
-
-
-def _background(
-    problems: Problems,
-    table: dict[str, Any],
-    place: Place,
-    own_files: Mapping[str, Path],
-    choose_by: Measure | None,
-    folders: Sequence[Path],
-) -> BackgroundSource | None:
-    """The table [data.background]; None if it has mistakes. Files in ``own`` belong to the data set itself."""
-    before = len(problems)
-    entries = problems.table(table, place, _BACKGROUND_KEYS, _BACKGROUND)
-    if "model" in entries:
-        for key in (key for key in _TRAINING if key in entries):
-            problems.add((*place, key), f"{_BACKGROUND} has model and {key}: {_TRAINING[key]}; expected one of them")
-    elif "features" not in entries and len(problems) == before:
-        what = f"{_BACKGROUND} has neither features nor model"
-        problems.add(place, f"{what}; expected features to train on, or a model file")
-    if len(problems) > before:
+def _measure(problems: Problems, name: str, parse: Callable[[str], Measure]) -> Measure | None:
+    """The measure of a name; None, with the mistake recorded, if there is none."""
+    try:
+        return parse(name)
+    except InputError as error:
+        problems.add(error.message)
         return None
-    files = _background_files(problems, entries, place, own_files, folders)
-    spec = None
-    if "model" not in entries:
-        entry = {"method": "lambdamart"} | {key: entries[key] for key in ("method", "parameters") if key in entries}
-        if entry["method"].startswith(ADAPT):
-            problems.add((*place, "method"), "a background cannot be adapted itself; expected a method to train it by")
-            return None
-        spec = check_method(problems, entry, place, choose_by, "valid" in entries, folders)
-    return None if len(problems) > before else BackgroundSource(entries.get("name", BACKGROUND), files, spec)
-
-
-def _background_files(
-    problems: Problems, entries: dict[str, Any], place: Place, own_files: Mapping[str, Path], folders: Sequence[Path]
-) -> dict[str, Path]:
-    """The files by role; no file is used for both training and validation."""
-    from rankwright.models.saving import load_model
-
-    finder = Finder(problems, place, folders)
-    files: dict[str, Path] = {}
-    for key in ("features", "valid"):
-        if key in entries:
-            listed = finder.feature_files(key, entries[key], {**own_files, **files})
-            files |= {f"{key} {number}": path for number, path in listed.items()}
-    if "model" in entries:
-        model = finder.one("model", entries["model"])
-        files |= model
-        try:
-            for path in model.values():
-                load_model(path)
-        except InputError as error:
-            problems.add((*place, "model"), f"{entries['model']}: {error.message}")
-    return files
 
 
 def _entries(problems: Problems, tables: dict[str, Any], section: str) -> list[Any]:
     entries = tables.get(section, [])
     if isinstance(entries, dict):
-        problems.add((section,), f"[{section}] is a single table; expected a list of tables, [[{section}]]")
+        problems.add(f"[{section}] is a single table; expected a list of tables, [[{section}]]", section)
         return []
     if not isinstance(entries, list) or not entries:
-        problems.add((section,), f"no [[{section}]]; expected at least one")
+        problems.add(f"no [[{section}]]; expected at least one", section)
         return []
     return entries
+
+
+def _check_names(problems: Problems, entries: Sequence[DataSource | MethodSpec | None]) -> None:
+    names: set[str] = set()
+    for number, entry in enumerate(entries):
+        if entry is not None:
+            if entry.name in names:
+                problems.add(f"duplicate name {entry.name!r}; expected different names", number, "name")
+            names.add(entry.name)
+
+
+def _data(problems: Problems, table: Any, choose_by: Measure | None, folders: Sequence[Path]) -> DataSource | None:
+    source = check_data(problems, table, folders)
+    listed = table.get(BACKGROUND) if isinstance(table, dict) else None
+    files = {} if source is None else source.files
+    problems = problems.at(BACKGROUND)
+    backgrounds: list[BackgroundSource | None] = []
+    if isinstance(listed, dict):
+        backgrounds = [_background(problems, listed, files, choose_by, folders)]
+    elif isinstance(listed, list) and all(isinstance(entry, dict) for entry in listed):
+        backgrounds = [
+            _background(problems.at(number), entry, files, choose_by, folders) for number, entry in enumerate(listed)
+        ]
+        _check_different(problems, listed, backgrounds)
+    usable = tuple(background for background in backgrounds if background is not None)
+    return None if source is None else dataclasses.replace(source, backgrounds=usable)
+
+
+def _check_different(
+    problems: Problems, tables: Sequence[dict[str, Any]], backgrounds: Sequence[BackgroundSource | None]
+) -> None:
+    """Several backgrounds have names, and no two are the same."""
+    for number, table in enumerate(tables):
+        name = table.get("name")
+        if "name" not in table:
+            problems.add(f"one of several {_BACKGROUNDS} has no name; expected one for methods to refer to", number)
+        elif name in [other.get("name") for other in tables[:number]]:
+            problems.add(f"duplicate name {shown(name)}; expected different names", number, "name")
+        elif name in list(METHODS):
+            problems.add(f"{shown(name)} is a way to adapt; expected another name", number, "name")
+    for number, background in enumerate(backgrounds):
+        for other in backgrounds[:number]:
+            if background is not None and other is not None and _same(background, other):
+                names = f"the backgrounds {other.name} and {background.name}"
+                problems.add(f"{names} are the same; expected other files or another method", number)
+
+
+def _same(first: BackgroundSource, second: BackgroundSource) -> bool:
+    """Whether two backgrounds are trained on the same files in the same way, or are the same model file."""
+    if first.spec is None or second.spec is None:
+        models = (first.files.get("model"), second.files.get("model"))
+        return models[0] is not None and models[1] is not None and models[0].samefile(models[1])
+    return dict(first.files) == dict(second.files) and first.spec.settings() == second.spec.settings()
+
+
+def _background(
+    problems: Problems,
+    table: dict[str, Any],
+    data_files: Mapping[str, Path],
+    choose_by: Measure | None,
+    folders: Sequence[Path],
+) -> BackgroundSource | None:
+    """The table [data.background]; None if it has mistakes. It cannot use the files of the data set itself."""
+    before = len(problems)
+    entries = problems.table(table, _BACKGROUND_KEYS, _BACKGROUND)
+    if "model" in entries:
+        for key in (key for key in _TRAINING if key in entries):
+            problems.add(f"{_BACKGROUND} has model and {key}: {_TRAINING[key]}; expected one of them", key)
+    elif "features" not in entries and len(problems) == before:
+        expected = "expected features to train on, or a model file"
+        problems.add(f"{_BACKGROUND} has neither features nor model; {expected}")
+    if len(problems) > before:
+        return None
+    files = _background_files(problems, entries, data_files, folders)
+    spec = None
+    if "model" not in entries:
+        entry = {"method": "lambdamart"} | {key: entries[key] for key in ("method", "parameters") if key in entries}
+        if entry["method"].startswith(ADAPT):
+            problems.add("a background cannot be adapted itself; expected a method to train it by", "method")
+            return None
+        spec = check_method(problems, entry, choose_by, "valid" in entries, folders)
+    return None if len(problems) > before else BackgroundSource(entries.get("name", BACKGROUND), files, spec)
+
+
+def _background_files(
+    problems: Problems, entries: dict[str, Any], data_files: Mapping[str, Path], folders: Sequence[Path]
+) -> dict[str, Path]:
+    """The files by role; no file is used for both training and validation."""
+    from rankwright.models.saving import load_model
+
+    finder = Finder(problems, folders)
+    files: dict[str, Path] = {}
+    for key in ("features", "valid"):
+        if key in entries:
+            listed = finder.feature_files(key, entries[key], {**data_files, **files})
+            files |= {f"{key} {number}": path for number, path in listed.items()}
+    if "model" in entries:
+        model = finder.file("model", entries["model"])
+        files |= model
+        try:
+            for path in model.values():
+                load_model(path)
+        except InputError as error:
+            problems.add(f"{entries['model']}: {error.message}", "model")
+    return files
 
 
 def _protocol(problems: Problems, tables: dict[str, Any], sources: Sequence[DataSource | None]) -> Protocol | None:
@@ -363,26 +358,25 @@ def _protocol(problems: Problems, tables: dict[str, Any], sources: Sequence[Data
     if "protocol" not in tables:
         for number, source in enumerate(sources):
             if source is not None and source.kind not in _OWN_SPLIT:
-                message = f"{source.name} has no split of its own; expected a section [protocol]"
-                problems.add(("data", number), message)
+                problems.add(f"{source.name} has no split of its own; expected a section [protocol]", "data", number)
                 break
         return None
-    table, place = tables["protocol"], ("protocol",)
+    table, problems = tables["protocol"], problems.at("protocol")
     if not isinstance(table, dict) or "kind" not in table:
-        problems.add(place, f"[protocol] has no kind; expected one of {', '.join(_PROTOCOL)}")
+        problems.add(f"[protocol] has no kind; expected one of {', '.join(_PROTOCOL)}")
         return None
     kind = table["kind"]
-    if not problems.choice(kind, (*place, "kind"), _PROTOCOL, "kind of protocol"):
+    if not problems.choice(kind, _PROTOCOL, "kind of protocol", "kind"):
         return None
-    entries = problems.table(table, place, _PROTOCOL[kind] | {"kind": TEXT}, f"[protocol] of kind {kind}")
+    entries = problems.table(table, _PROTOCOL[kind] | {"kind": toml.TEXT}, f"[protocol] of kind {kind}")
     if kind == "trials" and "train" not in table:
-        problems.add(place, "[protocol] has no train; expected the number of training queries of a trial")
+        problems.add("[protocol] has no train; expected the number of training queries of a trial")
     protocol = Protocol(**entries)
     if kind == "folds" and not 0 <= protocol.valid_folds <= protocol.folds - 2:
-        what = f"{protocol.folds} folds, {protocol.valid_folds} of them for validation, leave none to train on"
-        problems.add((*place, "folds"), f"{what}; expected at least {protocol.valid_folds + 2}")
+        taken = f"{protocol.folds} folds, {protocol.valid_folds} of them for validation, leave none to train on"
+        problems.add(f"{taken}; expected at least {protocol.valid_folds + 2}", "folds")
     if kind != "folds" and protocol.train == 0:
-        problems.add((*place, "train"), "train is 0; expected queries to train on")
+        problems.add("train is 0; expected queries to train on", "train")
     return protocol
 
 
@@ -398,36 +392,14 @@ def _all_validated(problems: Problems, sources: Sequence[DataSource | None], pro
             validated = protocol is None or protocol.has_validation
         if source.valid_queries is not None and not validated:
             message = f"{source.name} has no validation queries; expected some, or no valid_queries"
-            problems.add(("data", number, "valid_queries"), message)
+            problems.add(message, number, "valid_queries")
         everywhere &= validated
     return everywhere
-
-
-def _check_names(problems: Problems, entries: Sequence[DataSource | MethodSpec | None], section: str) -> None:
-    seen: set[str] = set()
-    for number, entry in enumerate(entries):
-        if entry is None:
-            continue
-        if entry.name in seen:
-            problems.add((section, number, "name"), f"duplicate name {entry.name!r}; expected different names")
-        seen.add(entry.name)
-
-
-def check_measure(
-    problems: Problems, place: Place, name: str, parse: Callable[[str], Measure] = parse_measure
-) -> Measure | None:
-    """The measure of a name; None, with the mistake recorded, if there is none."""
-    try:
-        return parse(name)
-    except InputError as error:
-        problems.add(place, error.message)
-        return None
 
 
 def check_method(
     problems: Problems,
     table: Any,
-    place: Place,
     choose_by: Measure | None,
     validated: bool,
     folders: Sequence[Path],
@@ -440,206 +412,195 @@ def check_method(
     adapted.
     """
     before = len(problems)
-    entries = problems.table(table, place, _KEYS, "[[method]]")
+    entries = problems.table(table, _KEYS, "[[method]]")
     if "method" not in entries:
         if not isinstance(table, dict) or "method" not in table:
-            problems.add(place, "[[method]] has no method; expected a name such as svm-map")
+            problems.add("[[method]] has no method; expected a name such as svm-map")
         return None
     text = entries["method"]
     if "choose_by" in entries:
-        choose_by = check_measure(problems, (*place, "choose_by"), entries["choose_by"], parse_goal)
+        choose_by = _measure(problems.at("choose_by"), entries["choose_by"], parse_goal)
     spec = MethodSpec(
         name=entries.get("name", text),
         method=text,
         parameters=dict(entries.get("parameters", {})),
         grid=dict(entries.get("grid", {})),
-        random=_random(problems, entries, place),
+        random=_random(problems.at("random"), entries),
         trained_for=entries.get("trained_for"),
         **({} if choose_by is None else {"choose_by": choose_by}),
     )
     if spec.is_feature:
-        _check_feature(problems, entries, place, validated)
+        _check_feature(problems, entries, validated)
     elif text.startswith(ADAPT):
-        _check_adapt(problems, spec, place, validated, data)
+        _check_adapt(problems, spec, validated, data)
     else:
-        names = (*NAMES, BEST_FEATURE, HINDSIGHT, "feature:NAME", *_adapt_names())
-        method = _parsed(problems, text, (*place, "method"), names)
+        names = (*NAMES, BEST_FEATURE, HINDSIGHT, "feature:NAME", *_ADAPT_NAMES)
+        method = _parsed(problems.at("method"), text, names)
         if method is None:
             return None
-        _check_grid(problems, spec, place, validated)
+        _check_grid(problems.at("grid"), spec, validated)
         not_set = set_elsewhere() | {"C_grid": "write the values under grid, as C"}
         for section in ("parameters", "grid"):
-            _check_parameters(problems, getattr(spec, section), text, method, not_set, (*place, section))
-        spec = _with_background(problems, spec, place, folders)
+            _check_parameters(problems.at(section), getattr(spec, section), text, method, not_set)
+        spec = _with_background(problems, spec, folders)
         if len(problems) == before:
-            spec = _completed(problems, spec, method, place, choose_by, validated)
+            spec = _completed(problems, spec, method, choose_by, validated)
     return None if len(problems) > before else spec
 
 
-def _parsed(problems: Problems, text: str, place: Place, names: Sequence[str]) -> Method | None:
+def _parsed(problems: Problems, text: str, names: Sequence[str]) -> Method | None:
     """The method of a name; None, with the mistake recorded, if there is none among the known."""
     try:
         return parse_method(text)
     except InputError as error:
         meant = counterpart(text) or nearest(text, names)
-        problems.add(place, error.message if "cutoff" in error.message else f"unknown method {text!r}; {meant}")
+        problems.add(error.message if "cutoff" in error.message else f"unknown method {text!r}; {meant}")
         return None
 
 
-def _check_feature(problems: Problems, entries: Mapping[str, Any], place: Place, validated: bool) -> None:
+def _check_feature(problems: Problems, entries: Mapping[str, Any], validated: bool) -> None:
     for key in ("parameters", "grid", "random"):
         if key in entries:
-            problems.add((*place, key), f"{entries['method']} does not take {key}; a feature is used unchanged")
+            problems.add(f"{entries['method']} does not take {key}; a feature is used unchanged", key)
     if entries["method"] == FEATURE:
-        problems.add((*place, "method"), "which feature? expected a name or a number after feature:")
+        problems.add("which feature? expected a name or a number after feature:", "method")
     if entries["method"] == BEST_FEATURE and not validated:
-        problems.add((*place, "method"), f"{BEST_FEATURE} is chosen on validation queries; not every data set has some")
+        problems.add(f"{BEST_FEATURE} is chosen on validation queries; not every data set has some", "method")
 
 
-def _adapt_names() -> list[str]:
-    return [ADAPT + name for name in (*METHODS, "auto")]
-
-
-def _check_adapt(problems: Problems, spec: MethodSpec, place: Place, validated: bool, data: Sequence[Any]) -> None:
+def _check_adapt(problems: Problems, spec: MethodSpec, validated: bool, data: Sequence[Any]) -> None:
     """An adaptation needs a background in every data set."""
     text, name = spec.method, spec.method.removeprefix(ADAPT)
-    here = (*place, "method")
-    if not problems.choice(text, here, _adapt_names(), "method"):
+    if not problems.choice(text, _ADAPT_NAMES, "method", "method"):
         return
     rules = {key: rule for key, (rule, ways) in _ADAPT_PARAMETERS.items() if name in ("auto", *ways)}
-    kinds, title = {"weights": "kind of weights"}, f"the parameters of {text}"
-    given = problems.table(spec.parameters, (*place, "parameters"), rules, title, kinds)
-    _check_in_domain(problems, given, (*place, "parameters"))
-    _check_adapt_grid(problems, spec, place, validated, [key for key in _BOOSTING if key in rules and key != "trees"])
+    parameters = problems.at("parameters").table(
+        spec.parameters, rules, f"the parameters of {text}", {"weights": "kind of weights"}
+    )
+    _check_in_domain(problems.at("parameters"), parameters)
+    _check_adapt_grid(problems, spec, validated, [key for key in _BOOSTING if key in rules and key != "trees"])
     if not validated:
-        problems.add(here, f"{text} chooses on validation queries; not every data set has some")
+        problems.add(f"{text} chooses on validation queries; not every data set has some", "method")
     for entry in (entry for entry in data if isinstance(entry, dict)):
-        _check_backgrounds(problems, spec, place, entry)
+        _check_backgrounds(problems, spec, entry)
 
 
-def _check_backgrounds(problems: Problems, spec: MethodSpec, place: Place, entry: Mapping[str, Any]) -> None:
+def _check_backgrounds(problems: Problems, spec: MethodSpec, entry: Mapping[str, Any]) -> None:
     """A data set has the backgrounds that an adaptation uses."""
-    here, text, called = (*place, "method"), spec.method, entry.get("name", "[[data]]")
+    text, called = spec.method, entry.get("name", "[[data]]")
     listed = entry.get(BACKGROUND)
-    tables = [one for one in (listed if isinstance(listed, list) else [listed]) if isinstance(one, dict)]
+    tables = [table for table in (listed if isinstance(listed, list) else [listed]) if isinstance(table, dict)]
     if not listed:
-        problems.add(here, f"{text} adapts a background ranker; {called} has none, expected [data.background]")
+        problems.add(f"{text} adapts a background ranker; {called} has none, expected [data.background]", "method")
         return
-    names = [one["name"] for one in tables if isinstance(one.get("name", BACKGROUND), str) and "name" in one]
-    names += [BACKGROUND] * any("name" not in one for one in tables)
+    names = [table["name"] for table in tables if isinstance(table.get("name"), str)]
+    names += [BACKGROUND] * any("name" not in table for table in tables)
     wanted = spec.parameters.get(BACKGROUNDS, [])
     for name in [wanted] if isinstance(wanted, str) else wanted if isinstance(wanted, list) else []:
         if isinstance(name, str) and name not in names:
             message = f"{called} has no background {name!r}; {nearest(name, names)}"
-            problems.add((*place, "parameters", BACKGROUNDS), message)
+            problems.add(message, "parameters", BACKGROUNDS)
     if wanted == [] and BACKGROUNDS in spec.parameters:
-        problems.add((*place, "parameters", BACKGROUNDS), "backgrounds is empty; expected at least one name")
-    used = [one for one in tables if spec.adapts(str(one.get("name", BACKGROUND)))]
-    if text.removeprefix(ADAPT) in NEED_DATA and used and not any("features" in one for one in used):
-        what = f"{text} takes neighbours from the background data; the background of {called} has no features"
-        problems.add(here, what)
+        problems.add("backgrounds is empty; expected at least one name", "parameters", BACKGROUNDS)
+    used = [table for table in tables if spec.adapts(str(table.get("name", BACKGROUND)))]
+    if text.removeprefix(ADAPT) in NEED_DATA and used and not any("features" in table for table in used):
+        reason = f"the background of {called} has no features"
+        problems.add(f"{text} takes neighbours from the background data; {reason}", "method")
 
 
-def _check_in_domain(problems: Problems, given: Mapping[str, Any], place: Place) -> None:
-    text, settings = given.get("in_domain", IN_DOMAIN), given.get("in_domain_settings", {})
+def _check_in_domain(problems: Problems, parameters: Mapping[str, Any]) -> None:
+    text, settings = parameters.get("in_domain", IN_DOMAIN), parameters.get("in_domain_settings", {})
     before = len(problems)
-    method = _parsed(problems, text, (*place, "in_domain"), NAMES)
+    method = _parsed(problems.at("in_domain"), text, NAMES)
     if method is None:
         return
-    place = (*place, "in_domain_settings")
+    problems = problems.at("in_domain_settings")
     not_set = set_elsewhere() | {"background": "it is trained on the in-domain data alone"}
-    _check_parameters(problems, settings, text, method, not_set, place)
+    _check_parameters(problems, settings, text, method, not_set)
     if len(problems) == before:
-        try:
-            make_plan(MethodSpec(text, text, settings), {}, measure=None, validated=True)
-        except InputError as error:
-            problems.add(place, error.message)
+        planned = _planned(MethodSpec(text, text, settings), {}, validated=True)
+        if not isinstance(planned, Plan):
+            problems.add(planned.message)
 
 
-def _check_adapt_grid(
-    problems: Problems, spec: MethodSpec, place: Place, validated: bool, settings: Sequence[str]
-) -> None:
+def _check_adapt_grid(problems: Problems, spec: MethodSpec, validated: bool, settings: Sequence[str]) -> None:
     """A grid of an adaptation has lists of the settings of boosting."""
     if spec.random is not None:
-        problems.add((*place, "random"), f"{spec.method} does not take random; it tries every point of its grid")
+        problems.add(f"{spec.method} does not take random; it tries every point of its grid", "random")
+    problems = problems.at("grid")
     if spec.grid and not settings:
-        what = f"{spec.method} does not take grid; it chooses on validation queries by itself"
-        problems.add((*place, "grid"), what)
+        problems.add(f"{spec.method} does not take grid; it chooses on validation queries by itself")
         return
-    _check_grid(problems, spec, place, validated)
+    _check_grid(problems, spec, validated)
     for key, values in spec.grid.items():
-        here = (*place, "grid")
         if key not in settings:
-            problems.add((*here, key), f"{spec.method} chooses no {key!r}; expected one of {', '.join(settings)}")
+            problems.add(f"{spec.method} chooses no {key!r}; expected one of {', '.join(settings)}", key)
         elif isinstance(values, list):
             for value in values:
-                problems.table({key: value}, here, _BOOSTING, f"the grid of {spec.method}")
+                problems.table({key: value}, _BOOSTING, f"the grid of {spec.method}")
 
 
-def _random(problems: Problems, entries: Mapping[str, Any], place: Place) -> int | None:
+def _random(problems: Problems, entries: Mapping[str, Any]) -> int | None:
     if "random" not in entries:
         return None
-    place = (*place, "random")
-    table = problems.table(entries["random"], place, {"n": COUNT}, "random")
+    table = problems.table(entries["random"], {"n": toml.COUNT}, "random")
     if "n" not in entries["random"]:
-        problems.add(place, "random has no n; expected the number of points to draw")
+        problems.add("random has no n; expected the number of points to draw")
     if "grid" not in entries:
-        problems.add(place, "nothing to draw from; expected a grid with lists or ranges")
+        problems.add("nothing to draw from; expected a grid with lists or ranges")
     return table.get("n")
 
 
-def _check_grid(problems: Problems, spec: MethodSpec, place: Place, validated: bool) -> None:
-    place = (*place, "grid")
+def _check_grid(problems: Problems, spec: MethodSpec, validated: bool) -> None:
     if spec.grid and not validated:
-        problems.add(place, "a grid needs validation queries to choose on; not every data set has some")
+        problems.add("a grid needs validation queries to choose on; not every data set has some")
     for key, values in spec.grid.items():
-        here = (*place, key)
         if isinstance(values, list):
             if not values:
-                problems.add(here, f"the grid of {key} is empty; expected at least one value")
+                problems.add(f"the grid of {key} is empty; expected at least one value", key)
         elif isinstance(values, dict):
-            table = problems.table(values, here, _RANGE, f"the range of {key}")
+            table = problems.at(key).table(values, _RANGE, f"the range of {key}")
             low, high = table.get("low"), table.get("high")
             if low is None or high is None or not low < high:
-                problems.add(here, f"the range of {key} is from {low} to {high}; expected low below high")
+                problems.add(f"the range of {key} is from {low} to {high}; expected low below high", key)
             elif table.get("log") and low <= 0:
-                problems.add(here, f"the range of {key} starts at {low}; expected a number above 0 for log")
+                problems.add(f"the range of {key} starts at {low}; expected a number above 0 for log", key)
             if spec.random is None:
-                problems.add(here, f"the grid of {key} is a range; expected random = {{n = 20}} to draw from it")
+                problems.add(f"the grid of {key} is a range; expected random = {{n = 20}} to draw from it", key)
         else:
-            problems.add(here, f"the grid of {key} is {values!r}; expected a list of values, or a range")
+            problems.add(f"the grid of {key} is {values!r}; expected a list of values, or a range", key)
         if key in spec.parameters:
-            problems.add(here, f"{key} is also among the parameters; expected it once")
+            problems.add(f"{key} is also among the parameters; expected it once", key)
 
 
 def _check_parameters(
-    problems: Problems, names: Iterable[str], text: str, method: Method, not_set: Mapping[str, str], place: Place
+    problems: Problems, names: Iterable[str], text: str, method: Method, not_set: Mapping[str, str]
 ) -> None:
     settable = [name for name in method.defaults() if name not in not_set]
     for name in names:
         if name in not_set:
-            problems.add((*place, name), f"{name} cannot be set here: {not_set[name]}")
+            problems.add(f"{name} cannot be set here: {not_set[name]}", name)
         elif name not in settable:
             meant = hint(name, settable) or nearest(name, sorted(settable))
-            problems.add((*place, name), f"{text} has no parameter {name!r}; {meant}")
+            problems.add(f"{text} has no parameter {name!r}; {meant}", name)
 
 
-def _with_background(problems: Problems, spec: MethodSpec, place: Place, folders: Sequence[Path]) -> MethodSpec:
+def _with_background(problems: Problems, spec: MethodSpec, folders: Sequence[Path]) -> MethodSpec:
     """The parameter background is the path of a model file."""
     if "background" in spec.grid:
-        problems.add((*place, "grid", "background"), "background cannot be chosen; expected it among the parameters")
+        problems.add("background cannot be chosen; expected it among the parameters", "grid", "background")
     if "background" not in spec.parameters:
         return spec
-    place, value = (*place, "parameters", "background"), spec.parameters["background"]
+    value = spec.parameters["background"]
     path = find(value, folders) if isinstance(value, str) else None
     if path is None:
-        problems.add(place, f"background is {value!r}; expected an existing model file")
+        problems.add(f"background is {value!r}; expected an existing model file", "parameters", "background")
         return spec
     return dataclasses.replace(spec, parameters={**spec.parameters, "background": str(path)})
 
 
 def _completed(
-    problems: Problems, spec: MethodSpec, method: Method, place: Place, choose_by: Measure | None, validated: bool
+    problems: Problems, spec: MethodSpec, method: Method, choose_by: Measure | None, validated: bool
 ) -> MethodSpec:
     """The entry with its defaults filled in, after every value of its grid was checked."""
     first = {key: values[0] if isinstance(values, list) else values["low"] for key, values in spec.grid.items()}
@@ -647,12 +608,17 @@ def _completed(
     if not isinstance(planned, Plan):
         alone = {key: dataclasses.replace(spec, parameters={key: spec.parameters[key]}) for key in spec.parameters}
         key = next((key for key in alone if not isinstance(_planned(alone[key], {}, validated), Plan)), None)
-        problems.add((*place, "parameters", *([] if key is None else [key])), planned.message)
+        problems.add(planned.message, "parameters", *([] if key is None else [key]))
         return spec
-    for key, value in _values(spec):
+    listed = (
+        (key, value)
+        for key, values in spec.grid.items()
+        for value in (values if isinstance(values, list) else (values["low"], values["high"]))
+    )
+    for key, value in itertools.islice(listed, _MOST_CHECKED):
         at_point = _planned(spec, {**first, key: value}, validated)
         if not isinstance(at_point, Plan):
-            problems.add((*place, "grid", key), at_point.message)
+            problems.add(at_point.message, "grid", key)
             return spec
     goal = spec.trained_for or _trained_for(spec, method, planned)
     return dataclasses.replace(spec, choose_by=choose_by or planned.measure, trained_for=goal)
@@ -664,15 +630,6 @@ def _planned(spec: MethodSpec, point: Mapping[str, Any], validated: bool) -> Pla
         return make_plan(spec, point, measure=None, validated=validated)
     except InputError as error:
         return error
-
-
-def _values(spec: MethodSpec) -> Iterator[tuple[str, Any]]:
-    listed = (
-        (key, value)
-        for key, values in spec.grid.items()
-        for value in (values if isinstance(values, list) else (values["low"], values["high"]))
-    )
-    return itertools.islice(listed, _MOST_CHECKED)
 
 
 def _trained_for(spec: MethodSpec, method: Method, planned: Plan) -> str | None:

@@ -6,7 +6,6 @@ keys.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,22 +27,11 @@ CHOOSE_BY = parse_measure("nDCG@10")
 class DataSource:
     """The source of one ``[[data]]`` entry.
 
-    Attributes
-    ----------
-    name : str
-        Name in the results.
-    kind : str
-        ``features``, ``parts`` (S1 … S5), ``folds`` (files for every fold), ``fixed``, ``collection`` or ``runs``.
-    files : dict of str to Path
-        Files by role; those of an open test are ``open 1``, ``open 2`` …
-    options : dict
-        The other keys of the entry.
-    train_queries, valid_queries : int or None
-        Number of training and validation queries to use from each split; None: all.
-    without_best : bool or None
-        Whether methods are trained without the feature that is best on the test queries.
-    backgrounds : tuple of BackgroundSource
-        The rich domains that methods adapt from.
+    `kind`: ``features``, ``parts`` (S1 … S5), ``folds`` (files for every fold), ``fixed``, ``collection`` or ``runs``.
+    `files`: by role; those of an open test are ``open 1``, ``open 2`` … `options`: the other keys of the entry.
+    `train_queries`, `valid_queries`: number of queries to use from each split; None: all. `without_best`: whether
+    methods are trained without the feature that is best on the test queries. `backgrounds`: the rich domains that
+    methods adapt from.
     """
 
     name: str
@@ -60,14 +48,8 @@ class DataSource:
 class BackgroundSource:
     """A background of a data set: the ranker of a rich domain, and its data.
 
-    Attributes
-    ----------
-    name : str
-        What methods call it.
-    files : dict of str to Path
-        ``features 1`` …, ``valid 1`` …, or ``model``.
-    spec : MethodSpec or None
-        How to train the ranker; None if it is a model file.
+    `name`: what methods call it. `files`: ``features 1`` …, ``valid 1`` …, or ``model``. `spec`: how to train the
+    ranker; None if it is a model file.
     """
 
     name: str
@@ -95,23 +77,11 @@ class Background:
 class MethodSpec:
     """One ``[[method]]`` entry.
 
-    Attributes
-    ----------
-    name : str
-        Name in the results.
-    method : str
-        A method of `rankwright train`, ``feature:NAME``, ``feature:NUMBER``, ``best-feature``,
-        ``best-feature:hindsight`` or ``adapt:NAME``.
-    parameters : dict
-        Parameters of the estimator or the adaptation.
-    grid : dict
-        Values to choose from on validation data: lists, or ``{"low": …, "high": …}`` for random search.
-    random : int or None
-        Number of random points of the grid to try; None: all points.
-    choose_by : Measure
-        The measure that chooses on validation data.
-    trained_for : str or None
-        Its row in the criterion table.
+    `method`: a method of `rankwright train`, ``feature:NAME``, ``feature:NUMBER``, ``best-feature``,
+    ``best-feature:hindsight`` or ``adapt:NAME``. `parameters`: of the estimator or the adaptation. `grid`: values to
+    choose from on validation data: lists, or ``{"low": …, "high": …}`` for random search. `random`: number of random
+    points of the grid to try; None: all points. `choose_by`: what chooses on validation data. `trained_for`: its row in
+    the criterion table.
     """
 
     name: str
@@ -139,8 +109,7 @@ class MethodSpec:
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, as plain JSON."""
-        fields = {one.name: getattr(self, one.name) for one in dataclasses.fields(self)}
-        return fields | {
+        return vars(self) | {
             "parameters": dict(self.parameters),
             "grid": dict(self.grid),
             "choose_by": str(self.choose_by),
@@ -151,16 +120,9 @@ class MethodSpec:
 class Protocol:
     """How to split the queries of data without a split of their own.
 
-    Attributes
-    ----------
-    kind : {"trials", "folds", "fixed"}
-        Balanced random trials, cross-validation, or one random split.
-    trials, folds : int
-        Number of trials or folds.
-    valid_folds : int
-        Number of folds for validation.
-    train, valid, test : int, float or None
-        Queries of a trial: a number, or a fraction below 1. None for ``test``: all others.
+    `kind`: ``trials`` (balanced random trials), ``folds`` (cross-validation) or ``fixed`` (one random split).
+    `valid_folds`: number of folds for validation. `train`, `valid`, `test`: queries of a trial: a number, or a fraction
+    below 1; None for ``test``: all others.
     """
 
     kind: str = "fixed"
@@ -186,32 +148,11 @@ class Protocol:
 class Experiment:
     """An experiment, ready to run; see :func:`~rankwright.experiments.load_experiment`.
 
-    Attributes
-    ----------
-    name : str
-        Name of the experiment.
-    data : tuple of DataSource
-        The data sets.
-    methods : tuple of MethodSpec
-        The methods to train on each data set.
-    protocol : Protocol or None
-        For data without a split of their own.
-    measures : tuple of Measure
-        The measures for the test queries.
-    baseline : str
-        Name of the method that the others are compared with.
-    tests, correction
-        As for :func:`rankwright.compare`.
-    seed : int
-        Random seed of the splits, of random search and of the methods.
-    output : Path
-        The results folder.
-    save_models : bool
-        Whether to keep the models.
-    convention, empty
-        As for :func:`rankwright.evaluate`; None: ``trec`` for collections and runs, else ``letor``.
-    text : str
-        The text of the file.
+    `methods`: to train on each data set. `protocol`: for data without a split of their own. `measures`: for the test
+    queries. `baseline`: name of the method that the others are compared with. `tests`, `correction`: as for
+    :func:`rankwright.compare`. `seed`: of the splits, of random search and of the methods. `output`: the results
+    folder. `save_models`: whether to keep the models. `convention`, `empty`: as for :func:`rankwright.evaluate`; None:
+    ``trec`` for collections and runs, else ``letor``. `text`: the text of the file.
     """
 
     name: str

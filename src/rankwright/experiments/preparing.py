@@ -8,7 +8,6 @@ affects the content.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import sys
@@ -41,7 +40,7 @@ from rankwright.measures import Measure
 from rankwright.models.linear import LinearModel
 from rankwright.rankers.cross_validation import validation_value
 
-_FACTS = "prepared.json"
+_FACTS = "facts.json"
 _QRELS = "qrels.txt"
 Progress = Callable[[str], None]
 Piece = tuple[int, list[int] | None]
@@ -57,19 +56,17 @@ _IDS = ("id", "_id", "qid", "query_id", "num")
 class Prepared:
     """A data set on disk.
 
-    `name`, `kind`: name and kind of the data set. `parts`: folders of feature data. `qrels`: all judgements of its
-    queries, if the features lack some judged documents. `own_splits`: none if the protocol splits it. `content`: hash
-    of its content. `queries`: text and kind of the queries, where known. `sizes`: numbers of queries, documents and
-    features. `files`: files read: path, size and SHA-256 by role. `notes`: what a reader should know. `warnings`: what
-    makes its results wrong: queries that are both trained and tested on, most documents dropped. `open_part`: the part
-    that is the test set of every split. `train_queries`, `valid_queries`: number of queries to use from each split.
+    `parts`: folders of feature data. `qrels`: all judgements of its queries, if the features lack some judged
+    documents. `own_splits`: none if the protocol splits it. `content`: hash of its content. `queries`: text and kind of
+    the queries, where known. `sizes`: numbers of queries, documents and features. `files`: files read: path, size and
+    SHA-256 by role. `notes`: what a reader should know. `warnings`: what makes its results wrong: queries that are both
+    trained and tested on, most documents dropped. `open_part`: the part that is the test set of every split.
     `cleaning`: what cleaning dropped from the data and from its open test; empty if they are not cleaned.
-    `backgrounds`: the backgrounds that methods adapt. `best`: the best feature in hindsight, if a method is that or is
-    trained without it. `hides_best`: whether methods are trained without it.
+    `backgrounds`: those that methods adapt. `best`: the best feature in hindsight, if a method is that or is trained
+    without it.
     """
 
-    name: str
-    kind: str
+    source: DataSource
     parts: list[Path]
     qrels: Path | None
     own_splits: list[Split] | None
@@ -80,19 +77,20 @@ class Prepared:
     notes: list[str]
     warnings: list[str]
     open_part: int | None = None
-    train_queries: int | None = None
-    valid_queries: int | None = None
     cleaning: Sequence[dict[str, Any]] = ()
     backgrounds: tuple[Background, ...] = ()
     best: int | None = None
-    hides_best: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.source.name
 
     def as_dict(self) -> dict[str, Any]:
         """Its entry in the manifest."""
-        used = {"train_queries": self.train_queries, "valid_queries": self.valid_queries}
+        used = {"train_queries": self.source.train_queries, "valid_queries": self.source.valid_queries}
         return {
             "name": self.name,
-            "kind": self.kind,
+            "kind": self.source.kind,
             **self.sizes,
             **{key: value for key, value in used.items() if value is not None},
             "content": self.content,
@@ -100,17 +98,12 @@ class Prepared:
             "notes": self.notes,
             "warnings": self.warnings,
             **({"cleaning": list(self.cleaning)} if self.cleaning else {}),
-            **({"backgrounds": [one.facts for one in self.backgrounds]} if self.backgrounds else {}),
+            **({"backgrounds": [background.facts for background in self.backgrounds]} if self.backgrounds else {}),
         }
 
 
-def prepare(source: DataSource, cache: Path, *, threads: int = 1, say: Progress | None = None) -> Prepared:
-    """Read a data set, or take it from the cache.
-
-    `source`: the source. `cache`: the cache folder. `threads`: number of threads for the features of a collection.
-    `say`: called with a line about each step.
-    """
-    say = say or (lambda _: None)
+def prepare(source: DataSource, cache: Path, *, threads: int = 1, say: Progress = lambda _: None) -> Prepared:
+    """Read a data set, or take it from the cache. `threads`: for the features of a collection."""
     say(f"reading {source.name}")
     files = file_hashes(source.files)
     made_of = {
@@ -120,17 +113,13 @@ def prepare(source: DataSource, cache: Path, *, threads: int = 1, say: Progress 
         "rankwright": code_version(),
         "python": sys.version if not files else "",
     }
-    folder = cache / hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()[:16]
-    if not (folder / _FACTS).is_file():
-        folder.mkdir(parents=True, exist_ok=True)
-        _keep(read_source(source, folder, threads, say), folder, source)
-    facts = json.loads((folder / _FACTS).read_text(encoding="utf-8"))
+    folder = cache / hash_of(made_of)[:16]
+    facts = kept_facts(folder, lambda: _keep(read_source(source, folder, threads, say), folder, source))
     for line in facts["warnings"]:
         warnings.warn(f"{source.name}: {line}", InputWarning, stacklevel=2)
     splits = facts["splits"]
     return Prepared(
-        source.name,
-        source.kind,
+        source,
         [folder / name for name in facts["parts"]],
         folder / _QRELS if facts["qrels"] else None,
         None if splits is None else [Split(**split) for split in splits],
@@ -140,11 +129,29 @@ def prepare(source: DataSource, cache: Path, *, threads: int = 1, say: Progress 
         files,
         facts["notes"],
         facts["warnings"],
-        facts.get("open_part"),
-        source.train_queries,
-        source.valid_queries,
-        cleaning=facts["cleaning"],
+        facts["open_part"],
+        facts["cleaning"],
     )
+
+
+def hash_of(made_of: Mapping[str, Any]) -> str:
+    """A hash of everything that affects a content, which names it."""
+    return hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()
+
+
+def kept_facts(folder: Path, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """The facts about the content of a folder in the cache, which is made first unless it is complete.
+
+    They are written last, to mark the folder as complete.
+    """
+    path = folder / _FACTS
+    if not path.is_file():
+        folder.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(make(), ensure_ascii=False)
+        with replace_file(path) as out:
+            out.write(text.encode())
+    facts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return facts
 
 
 def splits_of(prepared: Prepared, protocol: Protocol | None, seed: int) -> list[Split]:
@@ -159,13 +166,13 @@ def splits_of(prepared: Prepared, protocol: Protocol | None, seed: int) -> list[
 
 
 def _reduced(prepared: Prepared, split: Split, number: int, seed: int) -> Split:
-    for role, count in (("train", prepared.train_queries), ("valid", prepared.valid_queries)):
+    for role, count in (("train", prepared.source.train_queries), ("valid", prepared.source.valid_queries)):
         if count is not None:
             try:
                 some = _some(prepared.parts, getattr(split, role), count, seed)
             except InputError as error:
-                what = f"{prepared.name}, split {number}: {role}_queries is {count}"
-                raise InputError(f"{what}; {error.message}") from None
+                place = f"{prepared.name}, split {number}"
+                raise InputError(f"{place}: {role}_queries is {count}; {error.message}") from None
             split = replace(split, **{role: some})
     return split
 
@@ -226,13 +233,17 @@ def pieces_of(parts: Sequence[Path], pieces: Sequence[Piece]) -> RankingData | N
     return pieces_read[0] if len(pieces_read) == 1 else RankingData.concatenate(pieces_read)
 
 
-def _keep(read: Read, folder: Path, source: DataSource) -> None:
-    """Write what was read, without the features left out; the facts come last, to mark the folder as complete."""
+def _keep(read: Read, folder: Path, source: DataSource) -> dict[str, Any]:
+    """Write what was read, without the features left out; its facts."""
     parts = alike(read.parts)
     if source.options.get("without"):
         columns = _listed(parts[0], source)
         read.notes.append(f"left out {len(columns):,} of {parts[0].n_features:,} features")
         parts = [without_columns(part, columns) for part in parts]
+    widths = {part.n_features for part in read.parts}
+    if len(widths) > 1:
+        zeros = "the missing ones count as 0, as text leaves zeros out"
+        read.notes.append(f"files with {min(widths):,} to {max(widths):,} features; {zeros}")
     names = [f"part-{number}.rank" for number in range(len(parts))]
     digest = hashlib.sha256()
     for name, part in zip(names, parts, strict=True):
@@ -247,20 +258,18 @@ def _keep(read: Read, folder: Path, source: DataSource) -> None:
         tested = [piece for split in read.splits for piece in split.test or split.train]
         ids = {str(query) for part, _ in tested for query in parts[part].query_ids.tolist()}
         sizes = {"queries": len(ids), "documents": sum(parts[part].n_docs for part, _ in tested)}
-    facts = {
+    return {
         "parts": names,
         "qrels": read.qrels is not None,
         "splits": None if read.splits is None else [vars(split) for split in read.splits],
         "content": digest.hexdigest(),
         "queries": read.queries,
         "sizes": {**sizes, "features": parts[0].n_features},
-        "notes": read.notes + _widths(read.parts),
+        "notes": read.notes,
         "warnings": read.warnings + _shared(parts, read),
         "cleaning": read.cleaning,
         "open_part": read.open_part,
     }
-    with replace_file(folder / _FACTS) as out:
-        out.write(json.dumps(facts, ensure_ascii=False).encode())
 
 
 def without_columns(data: RankingData, columns: Sequence[int]) -> RankingData:
@@ -274,28 +283,18 @@ def _listed(data: RankingData, source: DataSource) -> list[int]:
     """The columns of ``without``: features by name, by a pattern such as ``bm25*``, or by number, from 1."""
     names = data.feature_names or default_names(data.n_features)
     listed: set[int] = set()
-    for one in source.options["without"]:
-        if isinstance(one, int):
-            columns = [one - 1] if one <= data.n_features else []
+    for feature in source.options["without"]:
+        if isinstance(feature, int):
+            columns = [feature - 1] if feature <= data.n_features else []
         else:
-            columns = [column for column, name in enumerate(names) if name == one or fnmatchcase(name, one)]
+            columns = [at for at, name in enumerate(names) if name == feature or fnmatchcase(name, feature)]
         if not columns:
             expected = f"a number from 1 to {data.n_features}, a name such as {names[0]} or a pattern such as f1*"
-            raise InputError(f"{source.name}: without lists {one!r}, which is no feature; expected {expected}")
+            raise InputError(f"{source.name}: without lists {feature!r}, which is no feature; expected {expected}")
         listed |= set(columns)
     if len(listed) == data.n_features:
         raise InputError(f"{source.name}: without lists all features; expected some to be left")
     return sorted(listed)
-
-
-def _widths(parts: Sequence[RankingData]) -> list[str]:
-    """A note if parts have different numbers of features, as text leaves out those that are 0."""
-    widths = {part.n_features for part in parts}
-    if len(widths) == 1:
-        return []
-    return [
-        f"files with {min(widths):,} to {max(widths):,} features; the missing ones count as 0, as text leaves zeros out"
-    ]
 
 
 def _shared(parts: Sequence[RankingData], read: Read) -> list[str]:
@@ -333,10 +332,10 @@ def _add_content(digest: Any, data: RankingData) -> None:
     digest.update(repr(sorted(data.categories)).encode() if data.categories else b"")
 
 
-def with_best(prepared: Prepared, splits: Sequence[Split], measure: Measure, hidden: bool) -> Prepared:
+def with_best(prepared: Prepared, splits: Sequence[Split], measure: Measure) -> Prepared:
     """The data set with its best feature in hindsight: highest mean of the measure over the test queries.
 
-    `splits`: each query that one of them tests counts once. `hidden`: whether methods are trained without it.
+    Each query that one of the splits tests counts once.
     """
     tested: dict[int, set[int] | None] = {}
     for part, queries in (piece for split in splits for piece in split.test):
@@ -355,9 +354,9 @@ def with_best(prepared: Prepared, splits: Sequence[Split], measure: Measure, hid
     ]
     best = int(np.argmax(values))
     name = (data.feature_names or default_names(data.n_features))[best]
-    what = f"best feature in hindsight: {name}, {measure} {values[best]:.4f} on the test queries"
-    note = f"{what}; methods are trained without it" if hidden else what
-    return dataclasses.replace(prepared, best=best, hides_best=hidden, notes=[*prepared.notes, note])
+    note = f"best feature in hindsight: {name}, {measure} {values[best]:.4f} on the test queries"
+    note += "; methods are trained without it" * bool(prepared.source.without_best)
+    return replace(prepared, best=best, notes=[*prepared.notes, note])
 
 
 @dataclass(frozen=True)
@@ -387,12 +386,14 @@ class Read:
 
 
 def read_source(source: DataSource, folder: Path, threads: int, say: Progress) -> Read:
-    """Read a data set.
-
-    `source`: the source. `folder`: folder for the index of a collection. `threads`: number of threads for the features
-    of a collection. `say`: called with a line about each step.
-    """
-    read = _READERS[source.kind](source, folder, threads, say)
+    """Read a data set. `folder`, `threads`: for the index and the features of a collection."""
+    if source.kind == "collection":
+        read = _read_collection(source, folder, threads, say)
+    elif source.kind == "runs":
+        read = _read_runs(source, say)
+    else:
+        parts, splits = _ARRANGED[source.kind](_read_files(source, say))
+        read = Read(parts, splits, _texts(source))
     files = _read_files(source, say, later=True)
     if files:
         later = joined(list(files.values()))
@@ -501,39 +502,45 @@ def _read_files(source: DataSource, say: Progress, *, later: bool = False) -> di
     return {role: read[path] for role, path in files.items()}
 
 
-def _read_features(source: DataSource, folder: Path, threads: int, say: Progress) -> Read:
-    return Read([joined(list(_read_files(source, say).values()))], queries=_texts(source))
+Parts = tuple[list[RankingData], list[Split] | None]
+"""Feature data, and its splits if it has its own."""
 
 
-def _read_fixed(source: DataSource, folder: Path, threads: int, say: Progress) -> Read:
-    files = _read_files(source, say)
-    number = {role: [(at, None)] for at, role in enumerate(files)}
-    split = Split(*(list(number.get(role, [])) for role in ("train", "valid", "test")))
-    return Read(list(files.values()), [split], _texts(source))
+def _as_one(files: dict[str, RankingData]) -> Parts:
+    return [joined(list(files.values()))], None
 
 
-def _read_folds(source: DataSource, folder: Path, threads: int, say: Progress) -> Read:
-    files = _read_files(source, say)
-    distinct: list[RankingData] = []
-    for data in files.values():
-        if not any(data is other for other in distinct):
-            distinct.append(data)
-    place = {role: next(at for at, one in enumerate(distinct) if one is data) for role, data in files.items()}
+def _as_split(files: dict[str, RankingData]) -> Parts:
+    places: dict[str, list[Piece]] = {role: [(at, None)] for at, role in enumerate(files)}
+    return list(files.values()), [Split(*(places.get(role, []) for role in ("train", "valid", "test")))]
+
+
+def _as_folds(files: dict[str, RankingData]) -> Parts:
+    distinct = {id(data): data for data in files.values()}  # a file may have several roles
+    place = {role: list(distinct).index(id(data)) for role, data in files.items()}
     folds = list(dict.fromkeys(role.partition("/")[0] for role in files))
-    splits = [Split(*([(place[f"{fold}/{role}"], None)] for role in ("train", "valid", "test"))) for fold in folds]
-    return Read(distinct, splits, _texts(source))
+    roles = ("train", "valid", "test")
+    return list(distinct.values()), [Split(*([(place[f"{fold}/{role}"], None)] for role in roles)) for fold in folds]
 
 
-def _read_parts(source: DataSource, folder: Path, threads: int, say: Progress) -> Read:
-    parts = alike(list(_read_files(source, say).values()))
+def _as_parts(files: dict[str, RankingData]) -> Parts:
+    """Every part is tested once and validates once: LETOR's folds."""
+    parts = alike(list(files.values()))
     next(iter(letor_folds(parts)))  # raises if parts have a query in common
     n = len(parts)
-    turns = [[(at % n, None) for at in range(first, first + n)] for first in range(n)]
-    splits = [Split([*turn[:-2]], [turn[-2]], [turn[-1]]) for turn in turns]
-    return Read(parts, splits, _texts(source))
+    turns: list[list[Piece]] = [[(at % n, None) for at in range(first, first + n)] for first in range(n)]
+    return parts, [Split(turn[:-2], [turn[-2]], [turn[-1]]) for turn in turns]
 
 
-def _read_runs(source: DataSource, folder: Path, threads: int, say: Progress) -> Read:
+_ARRANGED: dict[str, Callable[[dict[str, RankingData]], Parts]] = {
+    "features": _as_one,
+    "fixed": _as_split,
+    "folds": _as_folds,
+    "parts": _as_parts,
+}
+
+
+def _read_runs(source: DataSource, say: Progress) -> Read:
     from rankwright.data.fusion import runs_to_data
 
     qrels = read_qrels(source.files["qrels"])
@@ -567,7 +574,7 @@ def _read_collection(source: DataSource, folder: Path, threads: int, say: Progre
     index = build_index(documents, folder / "docs.index", split_identifiers=not source.files)
     fields = index.fields if options.get("per_field") and len(index.fields) > 1 else ()
     sets = options.get("feature_sets", [] if options.get("feature_names") else ["base"])
-    names = [name for one in sets for name in feature_set(one, fields)] + list(options.get("feature_names", []))
+    names = [name for key in sets for name in feature_set(key, fields)] + list(options.get("feature_names", []))
     say(f"computing the features of {source.name}")
     made = make_features(
         index,
@@ -584,7 +591,7 @@ def _read_collection(source: DataSource, folder: Path, threads: int, say: Progre
         "judged documents not in the collection": made.unknown_documents,
         "relevant documents not among the candidates": made.missed_documents,
     }
-    notes = [f"{what}: {number}" for what, number in left_out.items() if number]
+    notes = [f"{reason}: {number}" for reason, number in left_out.items() if number]
     return Read([made.data], queries=queries, qrels=qrels.select(made.data.query_ids), notes=notes)
 
 
@@ -603,13 +610,3 @@ def _texts(source: DataSource) -> dict[str, tuple[str, str]]:
                 kinds[str(next((entry[key] for key in _IDS if key in entry), ""))] = str(entry.get("kind", ""))
     queries = read_queries(path, part=source.options.get("part", "title"))
     return {query: (text, kinds.get(query, "")) for query, text in queries}
-
-
-_READERS: dict[str, Callable[[DataSource, Path, int, Progress], Read]] = {
-    "features": _read_features,
-    "fixed": _read_fixed,
-    "folds": _read_folds,
-    "parts": _read_parts,
-    "runs": _read_runs,
-    "collection": _read_collection,
-}

@@ -6,6 +6,7 @@ The columns of its tables, and how a table is read, are those of :mod:`rankwrigh
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 import math
@@ -25,23 +26,21 @@ import rankwright
 from rankwright.errors import InputError
 from rankwright.evaluation.comparison import Comparison, Difference, compare
 from rankwright.evaluation.evaluate import Evaluation
-from rankwright.evaluation.render import TextTable, csv_text, draw, figure
+from rankwright.evaluation.render import TextTable, csv_text, draw, figure, group_starts
 from rankwright.evaluation.significance import CORRECTIONS, TESTS
 from rankwright.experiments.cells import Cell, Failure, read_cell
 from rankwright.experiments.config import Experiment
 from rankwright.experiments.preparing import Prepared
 from rankwright.io.files import replace_file
 from rankwright.measures import Measure, parse_measure
-from rankwright.reports.results import COLUMNS, MANIFEST, Score, read_manifest, read_rows, read_scores
+from rankwright.reports.results import COLUMNS, FIGURES, HEALTH, MANIFEST, Score, read_manifest, read_rows, read_scores
 from rankwright.reports.statistics import averaged
 
 _EXPERIMENT = "experiment.toml"
 _LIBRARIES = ("numpy", "scipy", "numba", "scikit-learn")
 _INTEGERS = ("split", "n_train_queries", "round", "passes", "rank", "relevant")
 _LATER = ("relevant",)  # columns that folders of earlier versions lack
-_HEALTH = COLUMNS["health"][3:]
 
-KINDS = ("means", "criterion", "times")
 FORMATS = ("text", "markdown", "latex", "csv")
 _ALPHA = 0.05
 _LETTERS = {"t": "ᵗ", "wilcoxon": "ʷ", "sign": "ˢ", "randomization": "ʳ"}
@@ -83,12 +82,12 @@ class Results:
     @property
     def data(self) -> list[str]:
         """The names of the data sets."""
-        return [one["name"] for one in self.manifest["data"]]
+        return [entry["name"] for entry in self.manifest["data"]]
 
     @property
     def methods(self) -> list[str]:
         """The names of the methods, in the order of the experiment."""
-        return [one["name"] for one in self.manifest["methods"]]
+        return [entry["name"] for entry in self.manifest["methods"]]
 
     @cached_property
     def measures(self) -> list[Measure]:
@@ -147,13 +146,7 @@ class Results:
         return scores
 
     def evaluations(self, data: str) -> list[Evaluation]:
-        """The methods on a data set, one row per query: the mean over the splits that test it.
-
-        Parameters
-        ----------
-        data : str
-            Name of the data set.
-        """
+        """The methods on a data set, given by name, one row per query: the mean over the splits that test it."""
         if data not in self.data:
             raise InputError(f"no data set {data!r}; expected one of {', '.join(self.data)}")
         definitions = tuple(self.manifest["definitions"].get(data, ()))
@@ -171,24 +164,13 @@ class Results:
     def compare(self, data: str, **options: Any) -> Comparison:
         """The methods on a data set against the baseline, with the tests and the correction of the experiment.
 
-        Parameters
-        ----------
-        data : str
-            Name of the data set.
-        **options
-            As for :func:`rankwright.compare`.
+        ``options`` are those of :func:`rankwright.compare`.
         """
-        asked = {key: self.manifest[key] for key in ("baseline", "tests", "correction")}
-        return compare(self.evaluations(data), **{**asked, "random_state": self.manifest["seed"], **options})
+        settings = {key: self.manifest[key] for key in ("baseline", "tests", "correction")}
+        return compare(self.evaluations(data), **{**settings, "random_state": self.manifest["seed"], **options})
 
     def seconds(self, data: str) -> dict[str, tuple[float, float]]:
-        """By method: mean seconds of a split, to train the chosen model, and to train everything that was tried.
-
-        Parameters
-        ----------
-        data : str
-            Name of the data set.
-        """
+        """By method: mean seconds of a split, to train the chosen model, and to train everything that was tried."""
         seconds: dict[str, list[tuple[float, float]]] = {}
         for row in read_rows(self.folder / "runs.csv", COLUMNS["runs"]):
             if row["data"] == data and not math.isnan(row["seconds_tune"]):  # failed cells have no times
@@ -198,8 +180,8 @@ class Results:
 
     def tables(self) -> dict[str, TextTable]:
         """The tables by kind; ``criterion`` is there if a method says what it was trained for."""
-        has_criteria = any(one.get("trained_for") for one in self.manifest["methods"])
-        return {kind: make_table(self, kind) for kind in KINDS if kind != "criterion" or has_criteria}
+        has_criteria = any(entry.get("trained_for") for entry in self.manifest["methods"])
+        return {kind: make(self) for kind, make in _TABLES.items() if kind != "criterion" or has_criteria}
 
     def table(self, kind: str = "means", format: str = "text") -> str:
         """One of the tables as text.
@@ -211,7 +193,23 @@ class Results:
         format : {"text", "markdown", "latex", "csv"}
             LaTeX needs booktabs. CSV has all digits, one row per data set, method and, except for times, measure.
         """
-        return render_table(self, kind, format)
+        if format not in FORMATS:
+            raise InputError(f"unknown format {format!r}; expected one of {', '.join(FORMATS)}")
+        if kind not in _TABLES:
+            raise InputError(f"unknown kind of table {kind!r}; expected one of {', '.join(_TABLES)}")
+        if format == "csv":
+            return csv_text(*(_times_records(self) if kind == "times" else _records(self, kind)))
+        table = _TABLES[kind](self)
+        if format == "text":  # marked before drawing, so that columns align
+            rows = [tuple(cell.replace(_OPEN, "").replace(_CLOSE, _BEST) for cell in row) for row in table.rows]
+            return draw(dataclasses.replace(table, rows=tuple(rows)), "text")
+        drawn = draw(table, format)
+        for mark, shown in zip((_OPEN, _CLOSE), _MARKS[format], strict=True):
+            drawn = drawn.replace(mark, shown)
+        if format == "latex":
+            for letter, plain in zip(_LETTERS.values(), "twsr", strict=True):
+                drawn = drawn.replace(letter, f"$^{{{plain}}}$")
+        return drawn
 
 
 def _check_manifest(manifest: dict[str, Any], path: Path) -> None:
@@ -246,10 +244,10 @@ def _are_texts(value: Any, minimum: int = 0) -> bool:
 
 def _are_named(value: Any) -> bool:
     """Whether this is a list of tables, each with a name of its own, and what it was trained for if anything."""
-    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+    if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
         return False
-    names = [one.get("name") for one in value]
-    goals = [one.get("trained_for") for one in value]
+    names = [entry.get("name") for entry in value]
+    goals = [entry.get("trained_for") for entry in value]
     return _are_texts(names) and len(set(names)) == len(names) and all(isinstance(goal, str | None) for goal in goals)
 
 
@@ -271,11 +269,11 @@ def write_results(
 ) -> None:
     """Write the tables of all finished cells, and the manifest.
 
-    `experiment`, `prepared`, `cells`: what was run. `failures`: the failed cells. `session`: when and how it was run.
+    ``session`` says when and how it was run.
     """
     folder = experiment.output
     reasons = {(failure.data, failure.split, failure.method): failure.reason for failure in failures}
-    tested: dict[str, dict[str, int]] = {one.name: {} for one in prepared}  # and their relevant documents
+    relevant: dict[str, dict[str, int]] = {data.name: {} for data in prepared}  # by data set and query tested
     definitions: dict[str, list[str]] = {}
     shown: dict[tuple[str, str], int] = {}  # by data set and query, the first split that tests it
     done = 0
@@ -290,7 +288,7 @@ def write_results(
                 continue
             record = read_cell(cell)
             done += 1
-            tested[cell.data].update({query: record["relevant"].get(query, "") for query in record["queries"]})
+            relevant[cell.data] |= {query: record["relevant"].get(query, "") for query in record["queries"]}
             definitions.setdefault(cell.data, record["definitions"])
             _write_cell(cell, record, place, rows)
             for query, documents in record["rankings"].items():
@@ -298,9 +296,9 @@ def write_results(
                     for rank, (document, grade) in enumerate(documents, 1):
                         rows["rankings"]([*place, query, rank, document, "" if grade is None else grade])
     with _tables(folder, ("queries",)) as rows:
-        for one in prepared:
-            for query, relevant in tested[one.name].items():
-                rows["queries"]([one.name, query, *one.queries.get(query, ("", "")), relevant])
+        for data in prepared:
+            for query, number in relevant[data.name].items():
+                rows["queries"]([data.name, query, *data.queries.get(query, ("", "")), number])
     with replace_file(folder / _EXPERIMENT) as out:
         out.write(experiment.text.encode())
     counts = {"total": len(cells), "done": done, "failed": len(failures), "missing": len(cells) - done - len(failures)}
@@ -311,7 +309,7 @@ def write_results(
     manifest |= {"complete": done == len(cells), "sessions": sessions}
     manifest |= {"command": sessions[-1]["command"], "started": sessions[0]["started"]}
     manifest["finished"] = sessions[-1]["finished"]
-    manifest["seconds"] = sum(one["seconds"] for one in sessions)
+    manifest["seconds"] = sum(session["seconds"] for session in sessions)
     with replace_file(folder / MANIFEST) as out:
         out.write((json.dumps(manifest, indent=1, ensure_ascii=False) + "\n").encode())
 
@@ -323,22 +321,24 @@ def _sessions(folder: Path) -> list[dict[str, Any]]:
         sessions = read_manifest(folder).get("sessions", [])
     except InputError:
         return []
-    listed = sessions if isinstance(sessions, list) and all(isinstance(one, dict) for one in sessions) else []
-    return listed if all(isinstance(one.get(key), kind) for one in listed for key, kind in kinds.items()) else []
+    if not isinstance(sessions, list) or not all(isinstance(session, dict) for session in sessions):
+        return []
+    is_whole = all(isinstance(session.get(key), kind) for session in sessions for key, kind in kinds.items())
+    return sessions if is_whole else []
 
 
 def _write_cell(cell: Cell, record: dict[str, Any], place: list[Any], rows: dict[str, Any]) -> None:
     for query, values in zip(record["queries"], record["values"], strict=True):
         for measure, value in zip(record["measures"], values, strict=True):
             rows["per_query"]([*place, query, measure, value])
-    figures = [record[key] for key in COLUMNS["runs"][4:9]]
+    figures = [record[key] for key in FIGURES]
     model = "" if cell.model is None else f"models/{cell.model.name}"
     rows["runs"]([*place, _json(record["chosen"]), *figures, "; ".join(record["notes"]), model])
     for point in record["path"]:
         if record["validation"] is not None:
             rows["paths"]([*place, _json(point["parameters"]), point["validation"]])
         if "gap" in point:
-            rows["health"]([*place, *(point[key] for key in _HEALTH)])
+            rows["health"]([*place, *(point[key] for key in HEALTH)])
     for number, value in enumerate(record["rounds"], 1):
         rows["rounds"]([*place, number, value])
 
@@ -373,7 +373,7 @@ def _manifest(experiment: Experiment, prepared: Sequence[Prepared], failures: Se
         "correction": experiment.correction,
         "protocol": None if experiment.protocol is None else experiment.protocol.as_dict(),
         "methods": [spec.as_dict() for spec in experiment.methods],
-        "data": [one.as_dict() for one in prepared],
+        "data": [data.as_dict() for data in prepared],
         "versions": {
             "rankwright": rankwright.__version__,
             "python": platform.python_version(),
@@ -384,48 +384,26 @@ def _manifest(experiment: Experiment, prepared: Sequence[Prepared], failures: Se
     }
 
 
-def render_table(results: Results, kind: str = "means", format: str = "text") -> str:
-    """One of the ``KINDS`` of tables in one of the ``FORMATS``."""
-    if format not in FORMATS:
-        raise InputError(f"unknown format {format!r}; expected one of {', '.join(FORMATS)}")
-    if format == "csv":
-        return _records(results, kind)
-    table = make_table(results, kind)
-    if format == "text":  # replaced before drawing, so that columns align
-        rows = [tuple(cell.replace(_OPEN, "").replace(_CLOSE, _BEST) for cell in row) for row in table.rows]
-        return draw(TextTable(table.header, tuple(rows), table.notes, table.text_columns, table.rules), "text")
-    drawn = draw(table, format)
-    for mark, shown in zip((_OPEN, _CLOSE), _MARKS[format], strict=True):
-        drawn = drawn.replace(mark, shown)
-    if format == "latex":
-        for letter, plain in zip(_LETTERS.values(), "twsr", strict=True):
-            drawn = drawn.replace(letter, f"$^{{{plain}}}$")
-    return drawn
-
-
-def make_table(results: Results, kind: str = "means") -> TextTable:
-    """One of the ``KINDS`` of tables; the best of a column is between two characters that drawing replaces."""
-    if kind not in KINDS:
-        raise InputError(f"unknown kind of table {kind!r}; expected one of {', '.join(KINDS)}")
-    return {"means": _means, "criterion": _criterion, "times": _times}[kind](results)
-
-
 def _means(results: Results) -> TextTable:
     """Rows are methods, columns are measures, each with wins and losses against the baseline."""
     rows: list[tuple[str, ...]] = []
-    rules, best = set(), set()
+    best: set[tuple[int, int]] = set()
     notes: list[str] = []
     for data in results.data:
-        rules.add(len(rows))
         evaluations = results.evaluations(data)
         comparison = _compared(results, data, evaluations)
         best |= {(len(rows) + at, column) for at, column in _best_means(results, evaluations)}
         for evaluation in evaluations:
-            rows.append((data, *_means_row(results, evaluation, comparison)))
+            cells = []
+            for measure, mean in evaluation.means.items():
+                row = _difference(comparison, evaluation.name, measure)
+                marks = "" if row is None else _significance(row, results.manifest["tests"])
+                cells += [figure(mean) + marks, "" if row is None else f"{row.wins}/{row.losses}"]
+            rows.append((data, _named(results, evaluation.name), *cells))
         notes += [f"{data}: {len(evaluation.query_ids)} queries" for evaluation in evaluations[:1]]
     header = ("data", "method", *(name for measure in results.measures for name in (str(measure), "w/l")))
-    every = (*notes, *_method(results), *_notes(results))
-    return TextTable(header, tuple(rows), every, 2, frozenset(rules - {0}), frozenset(best))
+    notes += [*_method(results), *_notes(results)]
+    return TextTable(header, tuple(rows), tuple(notes), 2, group_starts(rows), frozenset(best))
 
 
 def _best_means(results: Results, evaluations: Sequence[Evaluation]) -> list[tuple[int, int]]:
@@ -438,14 +416,8 @@ def _best_means(results: Results, evaluations: Sequence[Evaluation]) -> list[tup
     return best
 
 
-def _means_row(results: Results, evaluation: Evaluation, comparison: Comparison | None) -> list[str]:
-    is_baseline = evaluation.name == results.manifest["baseline"]
-    row = [f"{evaluation.name} (baseline)" if is_baseline else evaluation.name]
-    for measure, mean in evaluation.means.items():
-        difference = _difference(comparison, evaluation.name, measure)
-        marks = "" if difference is None else _significance(difference, results.manifest["tests"])
-        row += [figure(mean) + marks, "" if difference is None else f"{difference.wins}/{difference.losses}"]
-    return row
+def _named(results: Results, method: str) -> str:
+    return f"{method} (baseline)" if method == results.manifest["baseline"] else method
 
 
 def _compared(results: Results, data: str, evaluations: Sequence[Evaluation]) -> Comparison | None:
@@ -465,8 +437,6 @@ def _significance(row: Difference, tests: Sequence[str]) -> str:
 
 
 def _method(results: Results) -> list[str]:
-    from rankwright.evaluation.significance import TESTS
-
     tests, correction = results.manifest["tests"], results.manifest["correction"]
     after = "" if correction == "none" else f" after {correction.capitalize()}'s correction for the methods compared"
     if len(tests) == 1:
@@ -474,9 +444,8 @@ def _method(results: Results) -> list[str]:
     else:
         listed = ", ".join(f"{_LETTERS[test]} {TESTS[test][0]}" for test in tests)
         marks = f"p < {_ALPHA:g}{after}, two-tailed: {listed}"
-    averaged = "means: each query averaged over the splits that test it, then over queries"
     return [
-        averaged,
+        "means: each query averaged over the splits that test it, then over queries",
         f"w/l: number of queries on which a method is better and worse than {results.manifest['baseline']}",
         marks,
     ]
@@ -496,52 +465,50 @@ def _notes(results: Results) -> list[str]:
 
 def _criterion(results: Results) -> TextTable:
     """Rows are the measures trained for, columns the measures tested on."""
-    goals = {one["name"]: one.get("trained_for") for one in results.manifest["methods"]}
+    goals = {entry["name"]: entry.get("trained_for") for entry in results.manifest["methods"]}
     if not any(goals.values()):
         raise InputError("no method has trained_for; expected it in the experiment file")
     rows: list[tuple[str, ...]] = []
-    rules = set()
     for data in results.data:
-        rules.add(len(rows))
         evaluations = [evaluation for evaluation in results.evaluations(data) if goals[evaluation.name]]
         best = {
             measure: max((_shown(e.means[measure]) for e in evaluations), default=math.nan)
             for measure in map(str, results.measures)
         }
         for evaluation in evaluations:
-            cells = [_marked(mean, best[measure]) for measure, mean in evaluation.means.items()]
+            means = [(figure(mean), _shown(mean) == best[measure]) for measure, mean in evaluation.means.items()]
+            cells = [f"{_OPEN}{text}{_CLOSE}" if is_best and text != "–" else text for text, is_best in means]
             rows.append((data, str(goals[evaluation.name]), evaluation.name, *cells))
     header = ("data", "trained for", "method", *map(str, results.measures))
     notes = (f"{_OPEN}best{_CLOSE} of each column", *_method(results)[:1], *_notes(results))
-    return TextTable(header, tuple(rows), notes, 3, frozenset(rules - {0}))
+    return TextTable(header, tuple(rows), notes, 3, group_starts(rows))
 
 
 def _times(results: Results) -> TextTable:
     """Rows are methods, columns are seconds: to train the chosen model, and to train everything that was tried."""
-    rows: list[tuple[str, ...]] = []
-    rules, before = set(), None
-    for data, method, *times in _seconds(results):
-        if data != before:
-            rules.add(len(rows))
-            before = data
-        name = f"{method} (baseline)" if method == results.manifest["baseline"] else method
-        rows.append((data, name, *(_time(value) for value in times)))
+    _, records = _times_records(results)
+    rows = [(data, _named(results, method), *map(_time, times)) for data, method, *times in records]
     header = ("data", "method", "train", "ratio", "choose and train", "ratio")
     notes = (
         "seconds per split, mean over the splits: to train the chosen model, and to train everything that was tried",
         "ratio: to the baseline; compile time is not counted; parallel processes slow each other down",
     )
-    return TextTable(header, tuple(rows), notes, 2, frozenset(rules - {0}))
+    return TextTable(header, tuple(rows), notes, 2, group_starts(rows))
 
 
-def _seconds(results: Results) -> Iterator[tuple[Any, ...]]:
-    """Data, method, seconds to train, their ratio to the baseline's, seconds with choosing, their ratio."""
+_TABLES = {"means": _means, "criterion": _criterion, "times": _times}
+
+
+def _times_records(results: Results) -> tuple[list[str], list[list[Any]]]:
+    """A header, and by data set and method the seconds of :meth:`Results.seconds`, each with its ratio."""
+    records: list[list[Any]] = []
     for data in results.data:
         seconds = results.seconds(data)
         base = seconds.get(results.manifest["baseline"], (math.nan, math.nan))
         for method, both in seconds.items():
-            ratios = [value / one if one > 0 else math.nan for value, one in zip(both, base, strict=True)]
-            yield data, method, both[0], ratios[0], both[1], ratios[1]
+            ratios = [value / other if other > 0 else math.nan for value, other in zip(both, base, strict=True)]
+            records.append([data, method, both[0], ratios[0], both[1], ratios[1]])
+    return ["data", "method", "seconds_train", "ratio_train", "seconds_tune", "ratio_tune"], records
 
 
 def _time(value: float) -> str:
@@ -555,36 +522,25 @@ def _shown(value: float) -> float:
     return -math.inf if math.isnan(value) else round(value, 4)
 
 
-def _marked(value: float, best: float) -> str:
-    text = figure(value)
-    return f"{_OPEN}{text}{_CLOSE}" if _shown(value) == best and not math.isnan(value) else text
-
-
-def _records(results: Results, kind: str) -> str:
-    """All digits, one row per data set, method and measure."""
-    if kind not in KINDS:
-        raise InputError(f"unknown kind of table {kind!r}; expected one of {', '.join(KINDS)}")
-    if kind == "times":
-        header = ["data", "method", "seconds_train", "ratio_train", "seconds_tune", "ratio_tune"]
-        return csv_text(header, _seconds(results))
+def _records(results: Results, kind: str) -> tuple[list[str], list[list[Any]]]:
+    """A header, and by data set, method and measure all digits."""
     tests = results.manifest["tests"]
-    goals = {one["name"]: one.get("trained_for") or "" for one in results.manifest["methods"]}
-    compared = ("difference", "low", "high", "wins", "ties", "losses", "p", "p_corrected")
+    goals = {entry["name"]: entry.get("trained_for") or "" for entry in results.manifest["methods"]}
     header = ["data", "method", "trained_for", "measure", "queries", "mean"]
     if kind == "means":
-        header += compared[:6] + tuple(f"{name}_{test}" for name in compared[6:] for test in tests)
-    rows: list[Sequence[Any]] = []
+        header += ["difference", "low", "high", "wins", "ties", "losses"]
+        header += [f"{name}_{test}" for name in ("p", "p_corrected") for test in tests]
+    records: list[list[Any]] = []
     for data in results.data:
         evaluations = results.evaluations(data)
         comparison = _compared(results, data, evaluations) if kind == "means" else None
         for evaluation in evaluations:
             goal = goals[evaluation.name]
             for measure, mean in evaluation.means.items() if kind == "means" or goal else ():
-                row: list[Any] = [data, evaluation.name, goal, measure, len(evaluation.query_ids), mean]
-                difference = _difference(comparison, evaluation.name, measure)
-                if difference is not None:
-                    row += [difference.difference, *difference.interval]
-                    row += [difference.wins, difference.ties, difference.losses]
-                    row += [of[test] for of in (difference.p, difference.p_corrected) for test in tests]
-                rows.append(row + [""] * (len(header) - len(row)))
-    return csv_text(header, rows)
+                record: list[Any] = [data, evaluation.name, goal, measure, len(evaluation.query_ids), mean]
+                row = _difference(comparison, evaluation.name, measure)
+                if row is not None:
+                    record += [row.difference, *row.interval, row.wins, row.ties, row.losses]
+                    record += [p[test] for p in (row.p, row.p_corrected) for test in tests]
+                records.append(record + [""] * (len(header) - len(record)))
+    return header, records

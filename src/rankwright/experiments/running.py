@@ -38,17 +38,7 @@ _DIED = "its process died, perhaps out of memory; run again with fewer --threads
 
 @dataclass(frozen=True)
 class Status:
-    """Progress of an experiment.
-
-    Attributes
-    ----------
-    doing : str
-        The current step.
-    done, failed, total : int
-        Numbers of cells.
-    left : float or None
-        Estimated seconds left.
-    """
+    """Progress of an experiment: the current step, numbers of cells, and the estimated seconds left."""
 
     doing: str
     done: int = 0
@@ -153,7 +143,10 @@ def _on_device(experiment: Experiment, device: str) -> Experiment:
     methods = tuple(placed(spec) for spec in experiment.methods)
     data = tuple(
         dataclasses.replace(
-            source, backgrounds=tuple(dataclasses.replace(one, spec=placed(one.spec)) for one in source.backgrounds)
+            source,
+            backgrounds=tuple(
+                dataclasses.replace(background, spec=placed(background.spec)) for background in source.backgrounds
+            ),
         )
         for source in experiment.data
     )
@@ -181,20 +174,20 @@ def _prepared(experiment: Experiment, source: DataSource, threads: int, notify: 
     prepared = prepare(source, cache, **settings)
     if source.without_best or any(spec.method == HINDSIGHT for spec in experiment.methods):
         splits = splits_of(prepared, experiment.protocol, experiment.seed)
-        prepared = with_best(prepared, splits, experiment.measures[0], bool(source.without_best))
+        prepared = with_best(prepared, splits, experiment.measures[0])
     backgrounds = tuple(
-        prepare_background(source, one, prepared.parts, cache, seed=experiment.seed, **settings)
-        for one in source.backgrounds
-        if any(spec.adapts(one.name) for spec in experiment.methods)
+        prepare_background(source, background, prepared.parts, cache, seed=experiment.seed, **settings)
+        for background in source.backgrounds
+        if any(spec.adapts(background.name) for spec in experiment.methods)
     )
     return dataclasses.replace(prepared, backgrounds=backgrounds)
 
 
 def _cells(experiment: Experiment, prepared: Sequence[Prepared]) -> list[Cell]:
     return [
-        make_cell(experiment, one, number, split, spec)
-        for one in prepared
-        for number, split in enumerate(splits_of(one, experiment.protocol, experiment.seed), 1)
+        make_cell(experiment, source, number, split, spec)
+        for source in prepared
+        for number, split in enumerate(splits_of(source, experiment.protocol, experiment.seed), 1)
         for spec in experiment.methods
     ]
 
@@ -209,17 +202,15 @@ class _Watch:
         self.done = 0
         self._total, self._before = len(cells), len(cells) - len(waiting)
         self._waiting = {cell.file: cell for cell in waiting}
-        self._jobs, self._tell = jobs, notify
+        self._jobs, self._notify = jobs, notify
         self._began: dict[Path, float] = {}
         self._seconds: dict[tuple[str, str], list[float]] = {}
 
     def begun(self, cell: Cell) -> None:
-        """A cell has started."""
         self._began[cell.file] = time.perf_counter()
         self._show(cell)
 
     def ended(self, cell: Cell, failure: Failure | None) -> None:
-        """A cell has finished or failed."""
         self._waiting.pop(cell.file, None)
         taken = time.perf_counter() - self._began[cell.file]
         self._seconds.setdefault((cell.data, cell.spec.name), []).append(taken)
@@ -232,7 +223,7 @@ class _Watch:
     def _show(self, cell: Cell) -> None:
         doing = f"{cell.spec.name} on {cell.data}, split {cell.split}"
         done = self._before + self.done + len(self.failures)
-        self._tell(Status(doing, done, len(self.failures), self._total, self._left()))
+        self._notify(Status(doing, done, len(self.failures), self._total, self._left()))
 
     def _left(self) -> float | None:
         """Every cell left is expected to take as long as similar ones took."""
@@ -299,7 +290,6 @@ def _begin_worker() -> None:
 
 
 def cores() -> int:
-    """Number of cores available to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

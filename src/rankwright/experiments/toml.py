@@ -94,10 +94,6 @@ def _is_list(value: Any, kind: Callable[[Any], bool]) -> bool:
     return isinstance(value, list) and all(map(kind, value))
 
 
-def _is_table(value: Any) -> bool:
-    return isinstance(value, dict)
-
-
 def integer(expected: str, minimum: int, maximum: float = _MOST) -> Rule:
     """Integers of a range."""
     return Rule(expected, lambda value: _is_integer(value) and minimum <= value <= maximum)
@@ -122,12 +118,12 @@ NOT_NEGATIVE = integer("an integer of at least 0", 0, float("inf"))
 NUMBER = Rule("a number", _is_number)
 ABOVE_0 = Rule("a number above 0", lambda value: _is_number(value) and 0 < value < float("inf"))
 TRUTH = Rule("true or false", lambda value: isinstance(value, bool))
-TABLE = Rule("a table", _is_table)
+TABLE = Rule("a table", lambda value: isinstance(value, dict))
 TRUTH_OR_TABLE = Rule("true, false or a table", lambda value: isinstance(value, bool | dict))
-TABLES = Rule("a table or a list of tables", lambda value: _is_table(value) or _is_list(value, _is_table))
+TABLES = Rule("a table or a list of tables", lambda value: TABLE.accepts(value) or _is_list(value, TABLE.accepts))
 COLUMNS = Rule(
     "a list of names and numbers of features",
-    lambda value: _is_list(value, lambda one: _is_text(one) or (_is_integer(one) and one > 0)),
+    lambda value: _is_list(value, lambda column: _is_text(column) or (_is_integer(column) and column > 0)),
 )
 SIZE = Rule(
     "a number of queries, or a fraction such as 0.5",
@@ -138,13 +134,19 @@ EMPTY = Rule('0, 1 or "skip"', lambda value: value in (0, 1, "skip") and not isi
 
 
 class Problems:
-    """Collects the mistakes in a file, each with its line, instead of stopping at the first."""
+    """Collects the mistakes in a file, each with its line, instead of stopping at the first.
 
-    def __init__(self, lines: dict[Place, int], path: str | Path) -> None:
-        self._lines, self._path = lines, path
-        self._found: list[InputError] = []
+    They are recorded for a place in the file, or for keys below it.
+    """
+
+    def __init__(
+        self, lines: dict[Place, int], path: str | Path, place: Place = (), found: list[InputError] | None = None
+    ) -> None:
+        self._lines, self._path, self._place = lines, path, place
+        self._found: list[InputError] = [] if found is None else found
 
     def __len__(self) -> int:
+        """The number of all mistakes, at every place."""
         return len(self._found)
 
     @property
@@ -152,41 +154,43 @@ class Problems:
         """All mistakes, in the order of their lines."""
         return sorted(self._found, key=lambda problem: problem.line or 0)
 
-    def add(self, place: Place, message: str) -> None:
-        """Record a mistake."""
-        self._found.append(InputError(message, self._path, line_of(self._lines, place)))
+    def at(self, *keys: str | int) -> Problems:
+        """The same collection, for a place below this one."""
+        return Problems(self._lines, self._path, (*self._place, *keys), self._found)
+
+    def add(self, message: str, *keys: str | int) -> None:
+        self._found.append(InputError(message, self._path, line_of(self._lines, (*self._place, *keys))))
 
     def table(
-        self, value: Any, place: Place, rules: Mapping[str, Rule], title: str, names: Mapping[str, str] | None = None
+        self, value: Any, rules: Mapping[str, Rule], title: str, nouns: Mapping[str, str] | None = None
     ) -> dict[str, Any]:
         """The entries of a table that have a known key and a value of the right kind; records the others.
 
-        A value that should be one of some names is kept whatever it is; ``names`` says what these are, if not the key.
+        A value that should be one of some names is kept whatever it is; ``nouns`` says what these are, if not the key.
         """
         if not isinstance(value, dict):
-            self.add(place, f"{title} is {shown(value)}; expected a table")
+            self.add(f"{title} is {shown(value)}; expected a table")
             return {}
         kept = {}
         for key, entry in value.items():
-            if key not in rules:
-                self.add((*place, key), f"unknown key {shown(key)} in {title}; {nearest(key[:100], rules)}")
-            elif not rules[key].accepts(entry):
-                self.add((*place, key), f"{key} is {shown(entry)}; expected {rules[key].expected}")
+            rule = rules.get(key)
+            if rule is None:
+                self.add(f"unknown key {shown(key)} in {title}; {nearest(key[:100], rules)}", key)
+            elif not rule.accepts(entry):
+                self.add(f"{key} is {shown(entry)}; expected {rule.expected}", key)
             else:
                 kept[key] = entry
-                names_known, what = rules[key].names, (names or {}).get(key, key)
-                for number, one in enumerate(entry if isinstance(entry, list) else [entry]) if names_known else ():
-                    self.choice(
-                        one, (*place, key, number) if isinstance(entry, list) else (*place, key), names_known, what
-                    )
+                entries = entry if isinstance(entry, list) else [entry]
+                for number, name in enumerate(entries if rule.names else ()):
+                    self.choice(name, rule.names, (nouns or {}).get(key, key), key, number)
         return kept
 
-    def choice(self, value: Any, place: Place, names: Iterable[str], what: str) -> bool:
+    def choice(self, value: Any, names: Iterable[str], noun: str, *keys: str | int) -> bool:
         """Whether a value is one of the known ones; records a mistake if not."""
         names = list(names)
         if value in names:
             return True
-        self.add(place, f"unknown {what} {shown(value)}; {nearest(str(value)[:100], names)}")
+        self.add(f"unknown {noun} {shown(value)}; {nearest(str(value)[:100], names)}", *keys)
         return False
 
 
@@ -264,23 +268,20 @@ class _Scanner:
         self._value(place)
 
     def _value(self, place: Place) -> None:
-        if self._peek() == "{":
-            self._next()
-            self._skip("\n", ",")
-            while self._peek() != "}":
+        opening = self._peek()
+        if opening not in ("{", "["):
+            while self._peek() and self._peek() not in _ENDS:
+                self._next()
+            return
+        self._next()
+        self._skip("\n", ",")
+        number = 0
+        while self._peek() not in ("}", "]"):
+            if opening == "{":
                 self._entry(place)
-                self._skip("\n", ",")
-            self._next()
-        elif self._peek() == "[":
-            self._next()
-            self._skip("\n", ",")
-            number = 0
-            while self._peek() != "]":
+            else:
                 self.lines.setdefault((*place, number), self._tokens[self._at][1])
                 self._value((*place, number))
                 number += 1
-                self._skip("\n", ",")
-            self._next()
-        else:
-            while self._peek() and self._peek() not in _ENDS:
-                self._next()
+            self._skip("\n", ",")
+        self._next()

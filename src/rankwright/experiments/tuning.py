@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.data import sparse
 from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError
 from rankwright.evaluation.evaluate import evaluate
@@ -29,20 +28,15 @@ from rankwright.experiments.config import BEST_FEATURE, FEATURE, MethodSpec
 from rankwright.measures import Measure
 from rankwright.models.linear import LinearModel
 from rankwright.models.saving import load_model, save_model
+from rankwright.reports.results import HEALTH
 from rankwright.training.methods import parse_method
 from rankwright.training.train import Plan, Trained, plan
+from rankwright.training.warmup import few_documents, form_of
 
 Point = dict[str, Any]
 _NONE = "none"  # TOML has no null
-_HEALTH = ("C", "objective", "gap", "passes", "norm", "slack", "slack_ratio", "objective_ratio")
-_FEW = {
-    "cv": None,
-    "n_trees": 2,
-    "n_rounds": 2,
-    "epochs": 1,
-    "max_passes": 25,
-    "min_rows": 1,
-}  # for a fit that only loads code
+# Parameters of a fit that only loads code.
+_FEW = {"cv": None, "n_trees": 2, "n_rounds": 2, "epochs": 1, "max_passes": 25, "min_rows": 1}
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,10 +77,9 @@ class MethodOutcome:
 def run_method(
     spec: MethodSpec, train: RankingData, valid: RankingData | None, *, seed: int = 0, threads: int = 1
 ) -> MethodOutcome:
-    """Train a method on the training queries of a split, and choose on its validation queries.
+    """Train a method on the training queries of a split, and choose on its validation queries, if there are some.
 
-    `spec`: the method. `train`, `valid`: the queries; there may be none for validation. `seed`: random seed. `threads`:
-    number of threads; the outcome does not depend on it.
+    The outcome does not depend on the number of threads.
     """
     if spec.method.startswith(FEATURE):
         return _feature(spec, train, valid, _column(train, spec.method.removeprefix(FEATURE)))
@@ -221,7 +214,7 @@ def _trained(
 
 def _health(row: Mapping[str, Any]) -> dict[str, Any]:
     """The state of training, from a row of ``tried``; empty for methods without a certificate."""
-    return {key: row[key] for key in _HEALTH} if "gap" in row else {}
+    return {key: row[key] for key in HEALTH} if "gap" in row else {}
 
 
 def _findings(trained: Trained, tried: list[float]) -> list[str]:
@@ -242,10 +235,7 @@ def _load_code(planned: Plan, train: RankingData) -> None:
     if parameters.get("background") is not None:  # knows other features than those made up
         return
     few.set_params(**{key: value for key, value in _FEW.items() if key in parameters})
-    X: Any = np.random.default_rng(0).random((64, 5)).astype(train.X.dtype)
-    if train.is_sparse or planned.bins is not None:
-        X = sparse.csr_array(X)
-    data = RankingData.from_arrays(X, np.arange(64) % 3, group=[8] * 8)
+    data = few_documents(f"csr-{train.X.dtype.name}" if planned.bins is not None else form_of(train))
     for C in (1e-6, 1.0) if planned.costs else (None,):
         if C is not None:
             few.set_params(C=C)
@@ -253,12 +243,6 @@ def _load_code(planned: Plan, train: RankingData) -> None:
             _fit(dataclasses.replace(planned, ranker=few, bins=None), data, data)
         except Exception:  # the training itself will say what is wrong
             return
-
-
-def _value(spec: MethodSpec, model: Any, data: RankingData | None) -> float:
-    if data is None:
-        return math.nan
-    return evaluate(data, model.predict(data), measures=[spec.choose_by]).means[str(spec.choose_by)]
 
 
 def _column(data: RankingData, feature: str) -> int:
@@ -279,7 +263,13 @@ def _single(data: RankingData, column: int) -> LinearModel:
 
 def _feature(spec: MethodSpec, train: RankingData, valid: RankingData | None, column: int) -> MethodOutcome:
     model = _single(train, column)
-    return MethodOutcome(spec, model, {}, _value(spec, model, valid), _value(spec, model, train))
+    validation, training = (
+        math.nan
+        if data is None
+        else evaluate(data, model.predict(data), measures=[spec.choose_by]).means[str(spec.choose_by)]
+        for data in (valid, train)
+    )
+    return MethodOutcome(spec, model, {}, validation, training)
 
 
 def _best_feature(spec: MethodSpec, train: RankingData, valid: RankingData | None) -> MethodOutcome:

@@ -1,11 +1,15 @@
-"""The data behind the plots of a report: plain lists and numbers, embedded in the page as JSON."""
+"""The data behind the plots and rankings of a report: plain lists and numbers, embedded in the page as JSON.
+
+Of rankings, to show side by side, a page keeps those of the hardest queries and of those on which systems differ most,
+up to a limit; each document is written once per query.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +17,6 @@ import numpy as np
 from rankwright._types import Array
 from rankwright.evaluation.comparison import Difference
 from rankwright.evaluation.significance import TESTS
-from rankwright.reports.rankings import limit_for, rankings_of
 from rankwright.reports.results import HEALTH_COLUMNS, ResultsFolder, RunRow, canonical
 from rankwright.reports.statistics import ComparisonProtocol, DataSummary, train_sizes, verdict
 
@@ -21,6 +24,10 @@ _DIGITS = 6
 _TEXT = 400  # most characters of a query
 _NAMES = 12  # most non-numeric values in a panel
 _CRITERIA = ("trained_for", "losses", "loss", "measure")
+Ranked = Mapping[str, Sequence[tuple[str, float]]]
+_MAX_QUERIES = 200  # queries of one data set
+_HARDEST = 12  # of these, as many as the table of them shows
+_IN_ALL = 1000  # queries of a page
 
 
 def figures(results: ResultsFolder, protocol: ComparisonProtocol, data: Sequence[DataSummary]) -> dict[str, Any]:
@@ -31,22 +38,29 @@ def figures(results: ResultsFolder, protocol: ComparisonProtocol, data: Sequence
         "baseline": protocol.baseline,
         "test": TESTS[protocol.tests[0]][0],
         "confidence": protocol.confidence,
-        "data": [_of_data(results, protocol, summary, limit_for(len(data))) for summary in data],
+        "data": [_of_data(results, summary, limit_for(len(data))) for summary in data],
     }
 
 
-def _of_data(results: ResultsFolder, protocol: ComparisonProtocol, summary: DataSummary, limit: int) -> dict[str, Any]:
+def _of_data(results: ResultsFolder, summary: DataSummary, limit: int) -> dict[str, Any]:
     runs = [run for run in results.runs if run.data == summary.name]
     return {
-        "name": summary.name,
+        "name": summary.title,
         "methods": list(summary.methods),
         "measures": list(summary.measures),
         "queries": query_rows(results, summary.name, summary.query_ids),
         "relevant": [_number(results.query(summary.name, query).relevant) for query in summary.query_ids],
         "values": embedded_values(summary.values),
-        "differences": [_differences(summary, measure, protocol) for measure in summary.measures],
+        "differences": [
+            [
+                difference_row(row, summary.protocol.tests[0])
+                for row in (summary.difference(method, measure) for method in summary.methods)
+                if row is not None
+            ]
+            for measure in summary.measures
+        ],
         "criteria": _criteria(results, summary, runs),
-        "paths": _paths(results, summary.name, runs, protocol),
+        "paths": _paths(results, summary, runs),
         "health": _health(results, summary.name),
         "curves": _curves(results, summary, runs),
         "times": _times(summary, runs),
@@ -69,15 +83,6 @@ def query_rows(results: ResultsFolder, data: str, query_ids: Iterable[str]) -> l
     return rows
 
 
-def _differences(summary: DataSummary, measure: str, protocol: ComparisonProtocol) -> list[dict[str, Any]]:
-    rows = []
-    for method in summary.methods:
-        row = summary.difference(method, measure)
-        if row is not None:
-            rows.append(difference_row(row, protocol.tests[0]))
-    return rows
-
-
 def difference_row(row: Difference, test: str) -> dict[str, Any]:
     """A difference as a row of the plots' data."""
     return {
@@ -94,9 +99,9 @@ def difference_row(row: Difference, test: str) -> dict[str, Any]:
     }
 
 
-def trained_for(method: str, runs: Iterable[RunRow], manifest: dict[str, Any]) -> str | None:
+def _trained_for(method: str, runs: Iterable[RunRow], results: ResultsFolder) -> str | None:
     """The measure a method was trained for: from the manifest's ``methods``, or the parameters of its runs."""
-    tables = _listed_methods(manifest)
+    tables = results.entries("methods")
     places = [tables.get(method, {})]
     keys: tuple[str, ...] = _CRITERIA
     if any(entry.get("trained_for") for entry in tables.values()):  # then methods without it are left out on purpose
@@ -118,37 +123,36 @@ def _criteria(results: ResultsFolder, summary: DataSummary, runs: Sequence[RunRo
     """Method, measure trained for, and mean of every measure."""
     rows = []
     for method in summary.methods:
-        goal = trained_for(method, runs, results.manifest)
+        goal = _trained_for(method, runs, results)
         if goal is not None:
             rows.append([method, goal, [_number(summary.mean(method, measure)) for measure in summary.measures]])
     return rows if len(rows) > 1 and len(summary.measures) > 1 else []
 
 
-def _paths(
-    results: ResultsFolder, data: str, runs: Sequence[RunRow], protocol: ComparisonProtocol
-) -> list[dict[str, Any]]:
+def _paths(results: ResultsFolder, summary: DataSummary, runs: Sequence[RunRow]) -> list[dict[str, Any]]:
     """A panel per parameter and measure, a line per method: for each value, the best over the other parameters."""
     values: dict[tuple[str, str], dict[str, dict[Any, list[float]]]] = defaultdict(dict)
-    chooses = _choosing(results.manifest)
+    chosen_by = {name: entry.get("choose_by") for name, entry in results.entries("methods").items()}
+    measures = {name: canonical(by) if isinstance(by, str) and by else "" for name, by in chosen_by.items()}
     by_method: dict[str, list[Any]] = defaultdict(list)
     for point in results.paths:
-        if point.data == data and math.isfinite(point.validation):
+        if point.data == summary.name and math.isfinite(point.validation):
             by_method[point.method].append(point)
-    for method in (name for name in protocol.methods if name in by_method):
+    for method in (name for name in summary.protocol.methods if name in by_method):
         points = by_method[method]
-        for name in dict.fromkeys(key for point in points for key in point.point):
+        for name in dict.fromkeys(key for point in points for key in point.parameters):
             best: dict[tuple[str, Any], float] = {}
             for point in points:
-                if name in point.point:
-                    place = (point.split, _plain(point.point[name]))
+                if name in point.parameters:
+                    place = (point.split, _plain(point.parameters[name]))
                     best[place] = max(point.validation, best.get(place, -math.inf))
             scores: dict[Any, list[float]] = defaultdict(list)
             for (_, value), validation in best.items():
                 scores[value].append(validation)
             if len(scores) > 1:
-                values[name, chooses.get(method, "")][method] = scores
-    for method, scores in _rounds(results, data).items():
-        values["round", chooses.get(method, "")][method] = scores
+                values[name, measures.get(method, "")][method] = scores
+    for method, scores in _rounds(results, summary.name).items():
+        values["round", measures.get(method, "")][method] = scores
     order = list(dict.fromkeys(name for name, _ in values))
     shown = sorted(values, key=lambda key: order.index(key[0]))
     return [_panel(name, measure, values[name, measure], runs) for name, measure in shown]
@@ -159,28 +163,11 @@ def _rounds(results: ResultsFolder, data: str) -> dict[str, dict[Any, list[float
     rounds: dict[str, dict[Any, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in results.rounds:
         if row.data == data:
-            rounds[row.method][row.number].append(row.validation)
+            rounds[row.method][row.round].append(row.validation)
     return {
         method: {number: values for number, values in of.items() if len(values) == len(of[min(of)])}
         for method, of in rounds.items()
     }
-
-
-def _choosing(manifest: dict[str, Any]) -> dict[str, str]:
-    """The measure that each method is chosen by, if the manifest says."""
-    chosen_by = {name: entry.get("choose_by") for name, entry in _listed_methods(manifest).items()}
-    return {name: canonical(measure) for name, measure in chosen_by.items() if isinstance(measure, str) and measure}
-
-
-def _listed_methods(manifest: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    listed = manifest.get("methods")
-    if isinstance(listed, list):
-        listed = {
-            entry["name"]: entry for entry in listed if isinstance(entry, dict) and isinstance(entry.get("name"), str)
-        }
-    return (
-        {name: entry for name, entry in listed.items() if isinstance(entry, dict)} if isinstance(listed, dict) else {}
-    )
 
 
 def _panel(name: str, measure: str, lines: dict[str, dict[Any, list[float]]], runs: Sequence[RunRow]) -> dict[str, Any]:
@@ -206,7 +193,8 @@ def _panel(name: str, measure: str, lines: dict[str, dict[Any, list[float]]], ru
         "parameter": name,
         "figure": f"{measure or 'value'} on validation data",
         "numeric": numeric,
-        "log": numeric and name != "round" and _is_log(shown),
+        # so widely spread that a linear axis would crowd the small ones
+        "log": numeric and name != "round" and min(shown) > 0 and max(shown) / min(shown) > 8,
         "values": shown if numeric else [str(value) for value in shown],
         "omitted": len(keys) - len(shown),
         "lines": drawn,
@@ -274,14 +262,87 @@ def _times(summary: DataSummary, runs: Sequence[RunRow]) -> list[list[Any]]:
     return rows if any((row[1] or 0) + (row[2] or 0) > 0 for row in rows) else []
 
 
+def limit_for(n_data: int) -> int:
+    """How many queries of a data set a page with so many data sets keeps."""
+    return max(1, min(_MAX_QUERIES, _IN_ALL // max(n_data, 1)))
+
+
+def rankings_of(results: ResultsFolder, summary: DataSummary, limit: int) -> dict[str, Any] | None:
+    """The rankings of the hardest queries, and of those on which methods differ most; None if there are none."""
+    shown = shown_rankings(results, summary)
+    values = summary.values[:, 0]
+    has_value = ~np.isnan(values)
+    spread = np.where(has_value, values, -math.inf).max(axis=0) - np.where(has_value, values, math.inf).min(axis=0)
+    means = np.where(has_value, values, 0.0).sum(axis=0) / np.maximum(has_value.sum(axis=0), 1)
+    relevant = [results.query(summary.name, query).relevant for query in summary.query_ids]
+    hardest = [at for at in np.argsort(means, kind="stable").tolist() if relevant[at] != 0][:_HARDEST]
+    order = list(dict.fromkeys([*(at for at in hardest if at in shown), *by_spread(shown, spread)]))
+    systems = [(method, at, 1) for at, method in enumerate(summary.methods)]
+    return embedded(systems, shown, order[:limit], len(summary.query_ids))
+
+
+def by_spread(shown: Iterable[int], spread: Array) -> list[int]:
+    """Queries, those first on which systems differ most."""
+    return sorted(shown, key=lambda at: (-spread[at] if math.isfinite(spread[at]) else 0.0, at))
+
+
+def shown_rankings(results: ResultsFolder, summary: DataSummary) -> dict[int, tuple[str, Ranked]]:
+    """By place of a query: the split shown if it was tested in several, and the rankings of the methods there.
+
+    If training sets differ in size, the split is one with the largest; otherwise the first.
+    """
+    sizes = train_sizes(results, summary.name)
+    rankings: dict[int, tuple[str, Ranked]] = {}
+    for at, query in enumerate(summary.query_ids):
+        splits = results.rankings.get((summary.name, query)) or results.rankings.get(("", query))
+        if splits:
+            split = max(splits, key=lambda name: sizes.get(name, 0.0))
+            ranked = {method: rows for method, rows in splits[split].items() if method in summary.methods}
+            if ranked:
+                rankings[at] = (split if len(splits) > 1 else "", ranked)
+    return rankings
+
+
+def embedded(
+    systems: Sequence[tuple[str, int, int]],
+    shown: Mapping[int, tuple[str, Ranked]],
+    kept: Sequence[int],
+    total: int,
+) -> dict[str, Any] | None:
+    """The rankings as plain lists: for each query its place, documents, grades, ranks by system, and split.
+
+    `systems`: label, place of the method, and 0 if its values are those before, of two results folders. `shown`: by
+    place of a query, the split and the ranking by label. `kept`: places of the queries to keep. `total`: queries of the
+    data set.
+    """
+    if not shown:
+        return None
+    rows = []
+    for at in sorted(kept):
+        split, ranked = shown[at]
+        grades: dict[str, float] = {}
+        for documents in ranked.values():
+            for document, grade in documents:
+                if document not in grades or math.isnan(grades[document]):
+                    grades[document] = grade
+        place = {document: number for number, document in enumerate(grades)}
+        lists = [
+            [number, [place[document] for document, _ in ranked[label]]]
+            for number, (label, _, _) in enumerate(systems)
+            if label in ranked
+        ]
+        shown_grades = [
+            None if math.isnan(grade) else int(grade) if grade.is_integer() else float(f"{grade:.3g}")
+            for grade in grades.values()
+        ]
+        rows.append([at, list(grades), shown_grades, lists, split])
+    depth = max(len(documents) for _, ranked in shown.values() for documents in ranked.values())
+    return {"systems": [list(system) for system in systems], "depth": depth, "of": total, "queries": rows}
+
+
 def _spread(numbers: Sequence[float]) -> list[Any]:
     """Mean, lowest and highest over splits, and the number of splits."""
     return [_number(float(np.mean(numbers))), _number(min(numbers)), _number(max(numbers)), len(numbers)]
-
-
-def _is_log(values: Sequence[float]) -> bool:
-    """Whether values are spread so widely that a linear axis would crowd the small ones."""
-    return min(values) > 0 and max(values) / min(values) > 8
 
 
 def _plain(value: Any) -> Any:

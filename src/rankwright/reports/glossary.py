@@ -173,12 +173,6 @@ def linked(text: str) -> str:
     return _NAMED.sub(link, escape(text))
 
 
-def about_differences() -> str:
-    """The note of tables of differences: where its words are explained."""
-    terms = f"{word('interval', 'Intervals')}, {word('p', 'p-values')} and {word('wtl')}"
-    return f'<p class="note">{terms} are explained at the end of the page.</p>'
-
-
 def glossary(body: str) -> str:
     """The explanations of all terms that a page links to, and of those that explanations link to."""
     explained = {key: _explained(text) for key, (_, text) in _WORDS.items()}
@@ -195,10 +189,8 @@ def glossary(body: str) -> str:
 
 def _explained(text: str) -> str:
     """An explanation as HTML: ``{key}`` and ``{key|text}`` are links."""
-    parts = re.split(r"\{([^{}]+)\}", text)
-    return "".join(_link(part) if at % 2 else escape(part) for at, part in enumerate(parts))
-
-
-def _link(named: str) -> str:
-    key, _, text = named.partition("|")
-    return word(key, text or None)
+    parts = []
+    for at, part in enumerate(re.split(r"\{([^{}]+)\}", text)):
+        key, _, name = part.partition("|")
+        parts.append(word(key, name or None) if at % 2 else escape(part))
+    return "".join(parts)

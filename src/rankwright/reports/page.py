@@ -19,7 +19,7 @@ from typing import Any
 from rankwright.errors import InputError
 from rankwright.io.files import replace_file
 from rankwright.reports.figures import figures
-from rankwright.reports.glossary import about_differences, glossary, linked, word
+from rankwright.reports.glossary import glossary, linked, word
 from rankwright.reports.results import ResultsFolder, read_results
 from rankwright.reports.sentences import (
     about_data,
@@ -27,7 +27,6 @@ from rankwright.reports.sentences import (
     about_tests,
     about_useless,
     counted,
-    first_measure,
     opening_verdict,
     verdict_of,
 )
@@ -135,7 +134,9 @@ def side_by_side() -> str:
 def chosen_tables(tables: Iterable[tuple[int, int, str]], caption: str) -> str:
     """The plot of differences, and tables of which the bar shows one, by the places of data set and measure."""
     chosen = (f'<div class="chosen" data-data="{data}" data-measure="{at}">{table}</div>' for data, at, table in tables)
-    return figure("differences", caption, numbers=False) + about_differences() + "".join(chosen)
+    terms = f"{word('interval', 'Intervals')}, {word('p', 'p-values')} and {word('wtl')}"
+    note = f'<p class="note">{terms} are explained at the end of the page.</p>'
+    return figure("differences", caption, numbers=False) + note + "".join(chosen)
 
 
 def how_decided(lines: Iterable[str]) -> str:
@@ -201,38 +202,26 @@ def _page(results: ResultsFolder, title: str | None, progress: Callable[[int, in
     protocol = protocol_of(results)
     data = summaries(results, protocol, progress)
     drawn = figures(results, protocol, data)
-    names = [_data_name(summary, results) for summary in data]
-    for summary, name in zip(drawn["data"], names, strict=True):
-        summary["name"] = name
     heading = title or str(results.manifest.get("title") or results.manifest.get("name") or results.folder.name)
     sections = [
-        ("summary", "Summary", _summary(results, data, names, protocol)),
-        ("means", "Means", _means(data, names, protocol) + _definitions(results)),
-        ("differences", "Against the baseline", _against(data, names, protocol)),
+        ("summary", "Summary", _summary(results, data, protocol)),
+        ("means", "Means", _means(data, protocol) + _definitions(results)),
+        ("differences", "Against the baseline", _against(data, protocol)),
         ("queries", "Query by query", _by_query(drawn)),
-        *_plots(drawn, {"health": _health_words(results, data, names)}),
+        *_plots(drawn, {"health": _health_words(results, data)}),
         ("run", "What was run", _what_was_run(results)),
     ]
-    return document(heading, _facts(data, protocol, results), sections, drawn)
-
-
-def _data_name(summary: DataSummary, results: ResultsFolder) -> str:
-    named = results.manifest.get("data")
-    return summary.name or (named if isinstance(named, str) and named else "all queries")
-
-
-def _facts(data: Sequence[DataSummary], protocol: ComparisonProtocol, results: ResultsFolder) -> list[str]:
-    queries = sum(len(summary.query_ids) for summary in data)
-    return [
+    facts = [
         counted(len(data), "data set"),
         counted(len(protocol.methods), "method"),
         counted(len(protocol.measures), "measure"),
-        counted(queries, "test query", "test queries"),
-        *when(results),
+        counted(sum(len(summary.query_ids) for summary in data), "test query", "test queries"),
+        *_when(results),
     ]
+    return document(heading, facts, sections, drawn)
 
 
-def when(results: ResultsFolder) -> list[str]:
+def _when(results: ResultsFolder) -> list[str]:
     """When the experiment ended, if the manifest says."""
     times = results.manifest.get("times")
     for place in (results.manifest, times if isinstance(times, dict) else {}):
@@ -242,19 +231,24 @@ def when(results: ResultsFolder) -> list[str]:
     return []
 
 
-def _summary(
-    results: ResultsFolder, data: Sequence[DataSummary], names: Sequence[str], protocol: ComparisonProtocol
-) -> str:
+def _summary(results: ResultsFolder, data: Sequence[DataSummary], protocol: ComparisonProtocol) -> str:
     """The verdict first, then what a reader must know of the data, then the rest."""
-    doubt = " The warning below puts these figures in doubt." if _wrong(results) else ""
-    parts = [f'<p class="lead">{opening_verdict(data, protocol)}{doubt}</p>', _warnings(results, data, names)]
-    for summary, name in zip(data, names, strict=True):
-        measure = first_measure(summary, protocol)
+    wrong = "".join(f'<p class="warning">{escape(line)}.</p>' for line in _about_data_sets(results, "warnings"))
+    doubt = " The warning below puts these figures in doubt." if wrong else ""
+    parts = [f'<p class="lead">{opening_verdict(data, protocol)}{doubt}</p>', _missing(results), wrong]
+    caution = "Figures are not comparable with those on all documents."
+    parts += [f'<p class="note">{escape(line)}. {caution}</p>' for line in _about_data_sets(results, "cleaning")]
+    for summary in data:
+        useless = about_useless(results.health, summary.name)
+        line = f"{summary.title}: {useless}" if len(data) > 1 else useless
+        parts.append(f'<p class="warning">{linked(line)}</p>' if useless else "")
+    for summary in data:
+        measure = summary.first_measure
         if measure is None:
             continue
         if len(data) > 1:
-            parts.append(f"<h3>{escape(name)}</h3><p>{verdict_of(summary, protocol)}</p>")
-        rest = "".join(f"<li>{sentence}</li>" for sentence in about_data(summary, measure, protocol))
+            parts.append(f"<h3>{escape(summary.title)}</h3><p>{verdict_of(summary)}</p>")
+        rest = "".join(f"<li>{sentence}</li>" for sentence in about_data(summary, measure))
         parts.append(f"<ul>{rest}</ul>" if rest else "")
     return "".join(parts) + how_decided(about_tests(data, protocol))
 
@@ -270,40 +264,15 @@ def _missing(results: ResultsFolder) -> str:
     return f'<p class="warning">These results are incomplete: {incomplete}.</p>'
 
 
-def _warnings(results: ResultsFolder, data: Sequence[DataSummary], names: Sequence[str]) -> str:
-    """What a reader must know before any other figure: what is missing, wrong, or learnt nothing."""
-    return _missing(results) + _wrong(results) + _cleaned(results) + _useless(results, data, names)
-
-
-def _useless(results: ResultsFolder, data: Sequence[DataSummary], names: Sequence[str]) -> str:
-    """A warning where methods are no better than an untrained model."""
-    sentences = [(name, about_useless(results.health, summary.name)) for summary, name in zip(data, names, strict=True)]
-    lines = [f"{name}: {text}" if len(data) > 1 else text for name, text in sentences if text]
-    return "".join(f'<p class="warning">{linked(line)}</p>' for line in lines)
-
-
-def _cleaned(results: ResultsFolder) -> str:
-    """What was dropped from the data, on which no other figures are comparable."""
+def _about_data_sets(results: ResultsFolder, key: str) -> list[str]:
+    """What the manifest lists under a key of its data sets, such as queries that are both trained and tested on."""
     lines = [
-        f"{entry.get('name', '')}: {cleaning['text']}"
-        for entry in results.data_entries()
-        if isinstance(entry.get("cleaning"), list)
-        for cleaning in entry["cleaning"]
-        if isinstance(cleaning, dict) and isinstance(cleaning.get("text"), str)
+        (name, line.get("text") if isinstance(line, dict) else line)
+        for name, entry in results.entries("data").items()
+        if isinstance(entry.get(key), list)
+        for line in entry[key]
     ]
-    rest = ". Figures are not comparable with those on all documents."
-    return "".join(f'<p class="note">{escape(line)}{rest}</p>' for line in lines)
-
-
-def _wrong(results: ResultsFolder) -> str:
-    """What makes the results of a data set wrong, such as queries that are both trained and tested on."""
-    lines = [
-        f"{entry.get('name', '')}: {line}"
-        for entry in results.data_entries()
-        if isinstance(entry.get("warnings"), list)
-        for line in entry["warnings"]
-    ]
-    return "".join(f'<p class="warning">{escape(line)}.</p>' for line in lines)
+    return [f"{name}: {text}" for name, text in lines if isinstance(text, str)]
 
 
 def _definitions(results: ResultsFolder) -> str:
@@ -321,10 +290,8 @@ def _definitions(results: ResultsFolder) -> str:
     return f'{head}<ul class="note">{items}</ul>' if items else ""
 
 
-def _means(data: Sequence[DataSummary], names: Sequence[str], protocol: ComparisonProtocol) -> str:
-    tables = [
-        means_table(summary, protocol, name) for summary, name in zip(data, names, strict=True) if summary.measures
-    ]
+def _means(data: Sequence[DataSummary], protocol: ComparisonProtocol) -> str:
+    tables = [means_table(summary) for summary in data if summary.measures]
     if not any(summary.comparisons for summary in data):
         return "".join(tables)
     base = escape(protocol.baseline)
@@ -337,13 +304,13 @@ def _means(data: Sequence[DataSummary], names: Sequence[str], protocol: Comparis
     return legend + "".join(tables)
 
 
-def _against(data: Sequence[DataSummary], names: Sequence[str], protocol: ComparisonProtocol) -> str:
+def _against(data: Sequence[DataSummary], protocol: ComparisonProtocol) -> str:
     """The chooser of data and measure, which applies to everything below, and the first plot."""
     if not any(summary.comparisons for summary in data):
         return ""
     tables = [
-        (place, protocol.measures.index(measure), differences_table(summary, measure, protocol, name))
-        for place, (summary, name) in enumerate(zip(data, names, strict=True))
+        (place, protocol.measures.index(measure), differences_table(summary, measure))
+        for place, summary in enumerate(data)
         for measure in summary.comparisons
     ]
     return chosen_tables(tables, f"Mean difference from {protocol.baseline}, with {protocol.confidence:.0%} interval")
@@ -363,46 +330,59 @@ def _by_query(drawn: dict[str, Any]) -> str:
     return plot + (side_by_side() if has_rankings else "") + by_kind + hardest
 
 
-def _health_words(results: ResultsFolder, data: Sequence[DataSummary], names: Sequence[str]) -> str:
-    sentences = [
-        (name, about_health(results, summary.name, summary.methods)) for summary, name in zip(data, names, strict=True)
-    ]
-    lines = [f"<li><b>{escape(name)}</b>: {text}</li>" for name, text in sentences if text]
+def _health_words(results: ResultsFolder, data: Sequence[DataSummary]) -> str:
+    sentences = [(summary.title, about_health(results, summary.name, summary.methods)) for summary in data]
+    lines = [f"<li><b>{escape(title)}</b>: {text}</li>" for title, text in sentences if text]
     return f"<ul>{''.join(lines)}</ul>" if lines else ""
 
 
 def _plots(drawn: dict[str, Any], sentences: dict[str, str]) -> list[tuple[str, str, str]]:
     """The sections of plots that at least one data set has data for, with their sentences."""
-    notes = {
-        "criteria": f"What a method is {word('trained-for')} need not be what it is best in.",
-        "paths": f"Settings are chosen on {word('validation')}, never on test queries; so is the number of "
-        f"{word('rounds')}.",
-        "health": f"Each line should fall as {word('C')} grows: the {word('loss')} on the training queries, alone and "
-        f"with the {word('penalty')}. A line that stays at 1 is that of an {word('untrained')}. The other panels: size "
-        f"of the {word('weights')}, {word('passes')} over the training queries, proven {word('gap')}.",
-        "curves": "Do more training queries help? A line that still rises at its end suggests that they would.",
-        "time": "Up and left is better: a higher mean, less time.",
-    }
-    sections = (
+    health = (
+        f"Each line should fall as {word('C')} grows: the {word('loss')} on the training queries, alone and with the "
+        f"{word('penalty')}. A line that stays at 1 is that of an {word('untrained')}. The other panels: size of the "
+        f"{word('weights')}, {word('passes')} over the training queries, proven {word('gap')}."
+    )
+    plots = (  # key, its data, heading, caption, note
         (
             "criteria",
-            "Trained for, tested on",
             "criteria",
+            "Trained for, tested on",
             "Mean of every measure (columns) by the measure trained for (rows)",
+            f"What a method is {word('trained-for')} need not be what it is best in.",
         ),
-        ("paths", "Choosing parameters", "paths", "Mean value on validation data along each parameter"),
-        ("health", "Training health", "health", "How training went for every C tried"),
-        ("curves", "Learning curves", "curves", "Mean on test queries against the number of training queries"),
-        ("time", "Time and quality", "times", "Mean on test queries against seconds of training"),
+        (
+            "paths",
+            "paths",
+            "Choosing parameters",
+            "Mean value on validation data along each parameter",
+            f"Settings are chosen on {word('validation')}, never on test queries; so is the number of "
+            f"{word('rounds')}.",
+        ),
+        ("health", "health", "Training health", "How training went for every C tried", health),
+        (
+            "curves",
+            "curves",
+            "Learning curves",
+            "Mean on test queries against the number of training queries",
+            "Do more training queries help? A line that still rises at its end suggests that they would.",
+        ),
+        (
+            "time",
+            "times",
+            "Time and quality",
+            "Mean on test queries against seconds of training",
+            "Up and left is better: a higher mean, less time.",
+        ),
     )
     return [
         (
             key,
             name,
-            f'<p class="note">{notes[key]}</p>{sentences.get(key, "")}'
+            f'<p class="note">{note}</p>{sentences.get(key, "")}'
             + figure(key, caption, choose="line" if key in _LINES else ""),
         )
-        for key, name, field, caption in sections
+        for key, field, name, caption, note in plots
         if any(panel[field] for panel in drawn["data"])
     ]
 

@@ -10,6 +10,7 @@ query, measure and value, from any program; other columns may be there.
 from __future__ import annotations
 
 import csv
+import dataclasses
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -22,16 +23,16 @@ from rankwright.io.tables import parse_json
 from rankwright.measures import parse_measure
 
 MANIFEST = "manifest.json"
+FIGURES = ("validation", "training", "seconds_train", "seconds_tune", "n_train_queries")
+HEALTH = ("C", "objective", "gap", "passes", "norm", "slack", "slack_ratio", "objective_ratio")
 _PLACE = ("data", "split", "method")
-_FIGURES = ("validation", "training", "seconds_train", "seconds_tune", "n_train_queries")
-_HEALTH = ("C", "objective", "gap", "passes", "norm", "slack", "slack_ratio", "objective_ratio")
 COLUMNS: dict[str, tuple[str, ...]] = {
     "per_query": (*_PLACE, "query", "measure", "value"),
-    "runs": (*_PLACE, "parameters", *_FIGURES, "note", "model"),
+    "runs": (*_PLACE, "parameters", *FIGURES, "note", "model"),
     "queries": ("data", "query", "text", "kind", "relevant"),
     "paths": (*_PLACE, "parameters", "validation"),
     "rounds": (*_PLACE, "round", "validation"),
-    "health": (*_PLACE, *_HEALTH),
+    "health": (*_PLACE, *HEALTH),
     "rankings": (*_PLACE, "query", "rank", "document", "grade"),
 }
 """The tables that an experiment writes, and their columns."""
@@ -47,7 +48,7 @@ HEALTH_COLUMNS = {
 }
 """The columns of ``health.csv`` that are plotted, and their labels."""
 
-_NUMBERS = frozenset(("value", "round", "objective_per_C", "relevant", "rank", "grade", *_FIGURES, *_HEALTH))
+_NUMBERS = frozenset(("value", "round", "objective_per_C", "relevant", "rank", "grade", *FIGURES, *HEALTH))
 _OBJECTS = ("parameters",)
 Rankings = dict[tuple[str, str], dict[str, dict[str, list[tuple[str, float]]]]]
 """By data set and query, then by split, then by method: documents with their grades, the first one first."""
@@ -55,24 +56,27 @@ _LARGEST = 1e150  # sums of squares of larger ones could be infinite
 
 
 @dataclass(frozen=True)
-class Score:
-    """The value of one measure on one query."""
+class TableRow:
+    """What rows of most tables begin with."""
 
     data: str
     split: str
     method: str
+
+
+@dataclass(frozen=True)
+class Score(TableRow):
+    """The value of one measure on one query."""
+
     query: str
     measure: str
     value: float
 
 
 @dataclass(frozen=True)
-class RunRow:
+class RunRow(TableRow):
     """One training: the chosen parameters, its value on validation and training data, and its time."""
 
-    data: str
-    split: str
-    method: str
     parameters: dict[str, Any]
     validation: float
     training: float
@@ -80,6 +84,30 @@ class RunRow:
     seconds_tune: float
     n_train_queries: float
     note: str
+
+
+@dataclass(frozen=True)
+class PathPoint(TableRow):
+    """One point of a grid, and its value on validation data."""
+
+    parameters: dict[str, Any]
+    validation: float
+
+
+@dataclass(frozen=True)
+class RoundRow(TableRow):
+    """The value on validation data after one round."""
+
+    round: int
+    validation: float
+
+
+@dataclass(frozen=True)
+class Health(TableRow):
+    """One fit of a path of C values; its figures by the names of ``HEALTH_COLUMNS``."""
+
+    C: float
+    figures: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -92,38 +120,6 @@ class Query:
 
 
 @dataclass(frozen=True)
-class PathPoint:
-    """One point of a grid, and its value on validation data."""
-
-    data: str
-    split: str
-    method: str
-    point: dict[str, Any]
-    validation: float
-
-
-@dataclass(frozen=True)
-class RoundRow:
-    """The value on validation data after one round."""
-
-    data: str
-    method: str
-    number: int
-    validation: float
-
-
-@dataclass(frozen=True)
-class Health:
-    """One fit of a path of C values; its figures by the names of ``HEALTH_COLUMNS``."""
-
-    data: str
-    method: str
-    C: float
-    figures: dict[str, float]
-    split: str = ""
-
-
-@dataclass(frozen=True)
 class ResultsFolder:
     """The content of a results folder."""
 
@@ -131,21 +127,25 @@ class ResultsFolder:
     manifest: dict[str, Any]
     scores: tuple[Score, ...]
     runs: tuple[RunRow, ...] = ()
-    queries: dict[tuple[str, str], Query] | None = None
+    queries: dict[tuple[str, str], Query] = field(default_factory=dict)
     paths: tuple[PathPoint, ...] = ()
     rounds: tuple[RoundRow, ...] = ()
     health: tuple[Health, ...] = ()
     rankings: Rankings = field(default_factory=dict)
 
     def query(self, data: str, query_id: str) -> Query:
-        """Return the facts of a query; texts without a data set belong to all of them."""
-        queries = self.queries or {}
-        return queries.get((data, query_id)) or queries.get(("", query_id)) or Query("", "")
+        """The facts of a query; texts without a data set belong to all of them."""
+        return self.queries.get((data, query_id)) or self.queries.get(("", query_id)) or Query("", "")
 
-    def data_entries(self) -> list[dict[str, Any]]:
-        """Return what the manifest says about the data sets."""
-        listed = self.manifest.get("data")
-        return [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+    def entries(self, key: str) -> dict[str, dict[str, Any]]:
+        """The tables that the manifest has under a key, such as methods or data, by their names."""
+        tables = self.manifest.get(key)
+        if isinstance(tables, list):
+            named = [table for table in tables if isinstance(table, dict) and isinstance(table.get("name"), str)]
+            return {table["name"]: table for table in named}
+        if isinstance(tables, dict):
+            return {name: table for name, table in tables.items() if isinstance(table, dict)}
+        return {}
 
 
 def read_results(folder: str | Path) -> ResultsFolder:
@@ -162,12 +162,19 @@ def read_results(folder: str | Path) -> ResultsFolder:
         folder,
         read_manifest(folder),
         scores,
-        tuple(_runs(folder / "runs.csv")),
-        dict(_queries(folder / "queries.csv")),
-        tuple(_paths(folder / "paths.csv")),
-        tuple(_rounds(folder / "rounds.csv")),
+        tuple(RunRow(**_picked(RunRow, row, note=row["note"].strip())) for row in _rows(folder, "runs", "method")),
+        {
+            (row["data"], row["query"]): Query(row["text"], row["kind"], row["relevant"])
+            for row in _rows(folder, "queries", "query")
+        },
+        tuple(PathPoint(**_picked(PathPoint, row)) for row in _rows(folder, "paths", "method")),
+        tuple(
+            RoundRow(**_picked(RoundRow, row, round=int(row["round"])))
+            for row in _rows(folder, "rounds", "method", "round", "validation")
+            if math.isfinite(row["round"]) and math.isfinite(row["validation"])
+        ),
         read_health(folder),
-        _rankings(folder / "rankings.csv"),
+        _rankings(folder),
     )
 
 
@@ -214,59 +221,27 @@ def read_scores(folder: str | Path) -> Iterator[Score]:
         yield Score(*place, row["query"], names[measure], row["value"])
 
 
-def _runs(path: Path) -> Iterator[RunRow]:
-    for row in read_rows(path, ("method",), optional=True):
-        yield RunRow(
-            row.get("data", ""),
-            row.get("split", ""),
-            row["method"],
-            row.get("parameters", {}),
-            note=row.get("note", "").strip(),
-            **{name: row.get(name, math.nan) for name in _FIGURES},
-        )
-
-
-def _queries(path: Path) -> Iterator[tuple[tuple[str, str], Query]]:
-    for row in read_rows(path, ("query",), optional=True):
-        facts = row.get("text", ""), row.get("kind", ""), row.get("relevant", math.nan)
-        yield (row.get("data", ""), row["query"]), Query(*facts)
-
-
-def _paths(path: Path) -> Iterator[PathPoint]:
-    for row in read_rows(path, ("method",), optional=True):
-        place = row.get("data", ""), row.get("split", ""), row["method"]
-        yield PathPoint(*place, row.get("parameters", {}), row.get("validation", math.nan))
-
-
-def _rounds(path: Path) -> Iterator[RoundRow]:
-    for row in read_rows(path, ("method", "round", "validation"), optional=True):
-        if math.isfinite(row["round"]) and math.isfinite(row["validation"]):
-            yield RoundRow(row.get("data", ""), row["method"], int(row["round"]), row["validation"])
-
-
-def _health(path: Path) -> Iterator[Health]:
-    for row in read_rows(path, ("C",), optional=True):
+def read_health(folder: str | Path) -> tuple[Health, ...]:
+    """The rows of ``health.csv``; none if there is no such file."""
+    rows = []
+    for row in read_rows(Path(folder) / "health.csv", ("C",), optional=True):
         if math.isnan(row["C"]):
             continue
         figures = {name: row.get(name, math.nan) for name in HEALTH_COLUMNS}
         if row["C"] > 0 and "objective_ratio" not in row:  # at zero weights it is C times the mean loss, about 1
             figures["objective_per_C"] = row.get("objective", math.nan) / row["C"]
-        yield Health(
-            row.get("data", ""),
-            row.get("method", row.get("loss", "")),
-            row["C"],
-            {name: value for name, value in figures.items() if math.isfinite(value)},
-            row.get("split", ""),
-        )
+        figures = {name: value for name, value in figures.items() if math.isfinite(value)}
+        place = row.get("data", ""), row.get("split", ""), row.get("method", row.get("loss", ""))
+        rows.append(Health(*place, row["C"], figures))
+    return tuple(rows)
 
 
-def _rankings(path: Path) -> Rankings:
+def _rankings(folder: Path) -> Rankings:
     """Documents in the order of their ranks."""
     rankings: dict[tuple[str, str], dict[str, dict[str, list[tuple[float, str, float]]]]] = {}
-    for row in read_rows(path, ("method", "query", "rank", "document"), optional=True):
-        splits = rankings.setdefault((row.get("data", ""), row["query"]), {})
-        methods = splits.setdefault(row.get("split", ""), {})
-        methods.setdefault(row["method"], []).append((row["rank"], row["document"], row.get("grade", math.nan)))
+    for row in _rows(folder, "rankings", "method", "query", "rank", "document"):
+        methods = rankings.setdefault((row["data"], row["query"]), {}).setdefault(row["split"], {})
+        methods.setdefault(row["method"], []).append((row["rank"], row["document"], row["grade"]))
     return {
         query: {
             split: {
@@ -278,9 +253,16 @@ def _rankings(path: Path) -> Rankings:
     }
 
 
-def read_health(folder: str | Path) -> tuple[Health, ...]:
-    """The rows of ``health.csv``; none if there is no such file."""
-    return tuple(_health(Path(folder) / "health.csv"))
+def _rows(folder: Path, table: str, *needed: str) -> Iterator[dict[str, Any]]:
+    """The rows of a table, if there is one; columns that it lacks are empty, nan or {}, unless they are needed."""
+    empty = {name: math.nan if name in _NUMBERS else {} if name in _OBJECTS else "" for name in COLUMNS[table]}
+    for row in read_rows(folder / f"{table}.csv", needed, optional=True):
+        yield empty | row
+
+
+def _picked(kind: type[TableRow], row: dict[str, Any], **changed: Any) -> dict[str, Any]:
+    """The columns of a row that this kind has as fields."""
+    return {field.name: row[field.name] for field in dataclasses.fields(kind)} | changed
 
 
 def read_rows(path: Path, needed: Sequence[str], *, optional: bool = False) -> Iterator[dict[str, Any]]:

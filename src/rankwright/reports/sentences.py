@@ -35,11 +35,8 @@ def signed(value: float) -> str:
 
 def p_text(p: float) -> str:
     """``p = 0.012``, or ``p < 0.0001``."""
-    return (
-        "p\N{NO-BREAK SPACE}<\N{NO-BREAK SPACE}0.0001"
-        if p < 0.0001
-        else f"p\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{p:.2g}"
-    )
+    text = "p < 0.0001" if p < 0.0001 else f"p = {p:.2g}"
+    return text.replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def overall(data: Sequence[DataSummary], protocol: ComparisonProtocol) -> list[str]:
@@ -57,9 +54,7 @@ def overall(data: Sequence[DataSummary], protocol: ComparisonProtocol) -> list[s
     sentences = [f"Highest {escape(measure)} on the test queries: {_list(first)}."]
     for sign, how in ((1, "better than"), (-1, "worse than")):
         times = {
-            method: sum(
-                verdict(summary.difference(method, measure), protocol.tests[0]) == sign for summary in with_measure
-            )
+            method: sum(summary.verdict(method, measure) == sign for summary in with_measure)
             for method in protocol.methods
         }
         winners = [f"{escape(m)} on {times[m]}" for m in sorted(times, key=lambda m: -times[m]) if times[m]]
@@ -69,7 +64,7 @@ def overall(data: Sequence[DataSummary], protocol: ComparisonProtocol) -> list[s
     return sentences
 
 
-def about_data(summary: DataSummary, measure: str, protocol: ComparisonProtocol) -> list[str]:
+def about_data(summary: DataSummary, measure: str) -> list[str]:
     """What there is to say of a data set after its verdict."""
     ranked = summary.ranked(measure)
     if not summary.comparisons.get(measure) or not ranked:
@@ -79,9 +74,12 @@ def about_data(summary: DataSummary, measure: str, protocol: ComparisonProtocol)
     row = summary.difference(best, measure)
     if row is not None:
         wins = f"better on {counted(row.wins, 'query', 'queries')}, equal on {row.ties:,}, worse on {row.losses:,}"
-        sentences = [f"{escape(best)} against {escape(protocol.baseline)}: {wins}.", *_disagreement(row, protocol)]
-    sentences.extend(_groups(summary, measure, protocol))
-    sentences.extend(_other_measures(summary, measure, protocol))
+        sentences = [
+            f"{escape(best)} against {escape(summary.protocol.baseline)}: {wins}.",
+            *_disagreement(row, summary.protocol),
+        ]
+    sentences.extend(_groups(summary, measure))
+    sentences.extend(_other_measures(summary, measure))
     return sentences
 
 
@@ -148,11 +146,6 @@ def about_health(results: ResultsFolder, data: str, methods: Sequence[str]) -> s
     return " ".join(sentences)
 
 
-def percent(row: Difference) -> str:
-    """A difference in % of the baseline, in parentheses."""
-    return f" ({100 * row.difference / row.baseline_mean:+.1f} %)".replace("-", "−") if row.baseline_mean else ""
-
-
 def _disagreement(row: Difference, protocol: ComparisonProtocol) -> list[str]:
     """Tests that disagree with the deciding one."""
     is_significant = verdict(row, protocol.tests[0]) != 0
@@ -163,13 +156,12 @@ def _disagreement(row: Difference, protocol: ComparisonProtocol) -> list[str]:
     return [f"By {escape(named)} it is {'not ' * is_significant}significant."]
 
 
-def _groups(summary: DataSummary, measure: str, protocol: ComparisonProtocol) -> list[str]:
+def _groups(summary: DataSummary, measure: str) -> list[str]:
     groups: dict[int, list[str]] = {1: [], 0: [], -1: []}
     for method in summary.ranked(measure):
-        row = summary.difference(method, measure)
-        if row is not None:
-            groups[verdict(row, protocol.tests[0])].append(escape(method))
-    base = escape(protocol.baseline)
+        if summary.difference(method, measure) is not None:
+            groups[summary.verdict(method, measure)].append(escape(method))
+    base = escape(summary.protocol.baseline)
     texts = (
         (1, f"Significantly better than {base}"),
         (0, f"No significant difference from {base}"),
@@ -178,14 +170,15 @@ def _groups(summary: DataSummary, measure: str, protocol: ComparisonProtocol) ->
     return [f"{text}: {_list(groups[sign])}." for sign, text in texts if groups[sign]]
 
 
-def _other_measures(summary: DataSummary, first: str, protocol: ComparisonProtocol) -> list[str]:
+def _other_measures(summary: DataSummary, first: str) -> list[str]:
     parts = []
     for measure in summary.measures:
         ranked = summary.ranked(measure)
         if measure == first or not ranked:
             continue
-        sign = verdict(summary.difference(ranked[0], measure), protocol.tests[0])
-        mark = "significant" if sign else "the baseline" if ranked[0] == protocol.baseline else "not significant"
+        is_baseline = ranked[0] == summary.protocol.baseline
+        sign = summary.verdict(ranked[0], measure)
+        mark = "significant" if sign else "the baseline" if is_baseline else "not significant"
         parts.append(f"{escape(measure)}: {escape(ranked[0])} ({summary.mean(ranked[0], measure):.4f}, {mark})")
     return [f"Best in other measures: {_list(parts, '; ')}."] if parts else []
 
@@ -196,27 +189,20 @@ def _list(parts: Sequence[str], between: str = ", ") -> str:
     return between.join(parts)
 
 
-def first_measure(summary: DataSummary, protocol: ComparisonProtocol) -> str | None:
-    """The first measure of the experiment that a data set has."""
-    return next((name for name in protocol.measures if name in summary.measures), None)
-
-
-def winners(summary: DataSummary, protocol: ComparisonProtocol) -> list[str]:
+def winners(summary: DataSummary) -> list[str]:
     """The methods that are significantly better than the baseline in the first measure, highest mean first."""
-    measure = first_measure(summary, protocol)
-    if measure is None:
-        return []
-    return [m for m in summary.ranked(measure) if verdict(summary.difference(m, measure), protocol.tests[0]) > 0]
+    measure = summary.first_measure
+    return [] if measure is None else [m for m in summary.ranked(measure) if summary.verdict(m, measure) > 0]
 
 
 def opening_verdict(data: Sequence[DataSummary], protocol: ComparisonProtocol) -> str:
     """The verdict on everything: of one data set its own, of several on how many there is a better method."""
     if len(data) == 1:
-        return verdict_of(data[0], protocol)
-    compared = [summary for summary in data if summary.comparisons.get(first_measure(summary, protocol) or "")]
+        return verdict_of(data[0])
+    compared = [summary for summary in data if summary.comparisons.get(summary.first_measure or "")]
     if not compared:
         return " ".join(["Nothing is compared here.", *overall(data, protocol)])
-    better = sum(bool(winners(summary, protocol)) for summary in compared)
+    better = sum(bool(winners(summary)) for summary in compared)
     n, base = len(compared), f"the {word('baseline')} {escape(protocol.baseline)}"
     sure = word("significant", "significantly")
     if better:
@@ -228,9 +214,9 @@ def opening_verdict(data: Sequence[DataSummary], protocol: ComparisonProtocol) -
     return " ".join([f"<b>{claim}</b> in {escape(protocol.measures[0])}.", *overall(data, protocol)])
 
 
-def verdict_of(summary: DataSummary, protocol: ComparisonProtocol) -> str:
+def verdict_of(summary: DataSummary) -> str:
     """The verdict on one data set, in one or two sentences; empty if it has no values."""
-    measure = first_measure(summary, protocol)
+    measure = summary.first_measure
     ranked = [] if measure is None else summary.ranked(measure)
     if measure is None or not ranked:
         return ""
@@ -240,28 +226,18 @@ def verdict_of(summary: DataSummary, protocol: ComparisonProtocol) -> str:
         queries = counted(len(summary.query_ids), "query", "queries")
         if len(ranked) == 1:
             return f"<b>{escape(best)}</b> has a mean {name} of {mean} on {queries}; there is nothing to compare with."
-        why = f"the {word('baseline')} {escape(protocol.baseline)} shares no query with another method"
+        why = f"the {word('baseline')} {escape(summary.protocol.baseline)} shares no query with another method"
         return f"Nothing is compared: {why}. {_highest(best)}, {mean} in {name}."
-    better = winners(summary, protocol)
-    return _better(summary, measure, better, protocol) if better else _none(summary, measure, protocol)
+    better = winners(summary)
+    return _better(summary, measure, better) if better else _none(summary, measure)
 
 
-def tested_by(protocol: ComparisonProtocol, compared: int) -> str:
-    """The deciding test and the correction, in words."""
-    test = TESTS[protocol.tests[0]][0]
-    if compared < 2:
-        return test
-    if protocol.correction == "none":
-        return f"{test}, not corrected for the {compared:,} methods compared"
-    return f"{test}, after {protocol.correction.capitalize()}'s {word('correction')} for {compared:,} methods"
-
-
-def _better(summary: DataSummary, measure: str, better: Sequence[str], protocol: ComparisonProtocol) -> str:
+def _better(summary: DataSummary, measure: str, better: Sequence[str]) -> str:
     head, best = better[0], summary.ranked(measure)[0]
     row = summary.difference(head, measure)
     assert row is not None
-    sure, base = word("significant", "significantly"), f"the {word('baseline')} {escape(protocol.baseline)}"
-    figures = figures_of(row, protocol, len(summary.comparisons[measure].differences))
+    sure, base = word("significant", "significantly"), f"the {word('baseline')} {escape(summary.protocol.baseline)}"
+    figures = figures_of(row, summary.protocol, len(summary.comparisons[measure].differences))
     claim = f"<b>{escape(head)} is {sure} better than {base}</b>: {figures}."
     if head != best:
         return f"{claim} {_highest(best)}, {summary.mean(best, measure):.4f}, but its difference is not significant."
@@ -273,8 +249,8 @@ def _better(summary: DataSummary, measure: str, better: Sequence[str], protocol:
     return f"{claim} {'; '.join(rest)}.{among}" if rest else claim
 
 
-def _none(summary: DataSummary, measure: str, protocol: ComparisonProtocol) -> str:
-    comparison = summary.comparisons[measure]
+def _none(summary: DataSummary, measure: str) -> str:
+    comparison, protocol = summary.comparisons[measure], summary.protocol
     best, base = summary.ranked(measure)[0], escape(protocol.baseline)
     sure = word("significant", "significantly")
     several = len(comparison.differences) > 1
@@ -297,16 +273,17 @@ def _highest(method: str) -> str:
     return f"{escape(method)} has the {word('highest')} on the test queries"
 
 
-def distance(row: Difference, protocol: ComparisonProtocol) -> str:
-    """Both means, their difference, its interval and the number of queries."""
+def figures_of(row: Difference, protocol: ComparisonProtocol, compared: int) -> str:
+    """Both means, their difference, its interval, the number of queries, and its p among so many methods compared."""
     low, high = row.interval
     interval = f"{protocol.confidence:.0%} {word('interval')} {signed(low)} to {signed(high)}".replace("%", " %", 1)
     means = f"{escape(row.measure)} {row.mean:.4f} against {row.baseline_mean:.4f}"
+    share = f" ({100 * row.difference / row.baseline_mean:+.1f} %)".replace("-", "−") if row.baseline_mean else ""
     queries = counted(row.queries, "query", "queries")
-    return f"{means}, a difference of {signed(row.difference)}{percent(row)}, {interval}, on {queries}"
-
-
-def figures_of(row: Difference, protocol: ComparisonProtocol, compared: int) -> str:
-    """The :func:`distance` of a difference, and its p among so many methods compared."""
+    test = TESTS[protocol.tests[0]][0]
+    if compared > 1 and protocol.correction == "none":
+        test += f", not corrected for the {compared:,} methods compared"
+    elif compared > 1:
+        test += f", after {protocol.correction.capitalize()}'s {word('correction')} for {compared:,} methods"
     p = word("p", p_text(row.p_corrected[protocol.tests[0]]))
-    return f"{distance(row, protocol)} ({p} by the {tested_by(protocol, compared)})"
+    return f"{means}, a difference of {signed(row.difference)}{share}, {interval}, on {queries} ({p} by the {test})"

@@ -10,7 +10,6 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -45,13 +44,14 @@ class ComparisonProtocol:
 class DataSummary:
     """One data set: the values of every method, measure and query, and the comparisons by measure.
 
-    `name`: name of the data set. `methods`, `measures`, `query_ids`: the three axes of ``values``. `values` (shape
-    (methods, measures, queries)): means over splits; nan if there is no value. `comparisons`: by measure, if the
+    `name`: name of the data set, maybe empty. `title`: what readers call it. `methods`, `measures`, `query_ids`: the
+    three axes of ``values``. `values`: means over splits; nan if there is no value. `comparisons`: by measure, if the
     baseline and another method have queries in common. `splits`: number of splits behind the values. `train_size`:
-    training queries of these splits, if other splits have fewer.
+    training queries of these splits, if other splits have fewer. `protocol`: how the methods are compared.
     """
 
     name: str
+    title: str
     methods: tuple[str, ...]
     measures: tuple[str, ...]
     query_ids: tuple[str, ...]
@@ -59,6 +59,12 @@ class DataSummary:
     comparisons: dict[str, Comparison]
     splits: int
     train_size: int | None
+    protocol: ComparisonProtocol
+
+    @property
+    def first_measure(self) -> str | None:
+        """The first measure of the experiment that the data set has."""
+        return next(iter(self.measures), None)
 
     def mean(self, method: str, measure: str) -> float:
         """The mean over queries; nan if there is none."""
@@ -74,6 +80,10 @@ class DataSummary:
         comparison = self.comparisons.get(measure)
         rows = () if comparison is None else comparison.differences
         return next((row for row in rows if row.system == method), None)
+
+    def verdict(self, method: str, measure: str) -> int:
+        """The :func:`verdict` on a method by the deciding test."""
+        return verdict(self.difference(method, measure), self.protocol.tests[0])
 
 
 def verdict(row: Difference | None, test: str) -> int:
@@ -134,25 +144,22 @@ def summaries(
     for score in results.scores:
         by_data[score.data].append(score)
     data: list[DataSummary] = []
+    n_measures = len(protocol.measures)
     for name, scores in by_data.items():
-        done, total = len(data) * len(protocol.measures), len(by_data) * len(protocol.measures)
-        notify = None if progress is None else partial(_notify, progress, done, total)
-        data.append(_summary(name, scores, train_sizes(results, name), protocol, notify, compared))
+        summary = _summary(name, scores, results, protocol)
+        for column, measure in enumerate(summary.measures if compared else ()):
+            comparison = _compared(summary, column)
+            if comparison is not None:
+                summary.comparisons[measure] = comparison
+            if progress is not None:
+                progress(len(data) * n_measures + column + 1, len(by_data) * n_measures)
+        data.append(summary)
     return data
 
 
-def _notify(progress: Callable[[int, int], None], before: int, total: int, done: int) -> None:
-    progress(before + done, total)
-
-
-def _summary(
-    name: str,
-    scores: list[Score],
-    sizes: dict[str, float],
-    protocol: ComparisonProtocol,
-    notify: Callable[[int], None] | None,
-    compared: bool,
-) -> DataSummary:
+def _summary(name: str, scores: list[Score], results: ResultsFolder, protocol: ComparisonProtocol) -> DataSummary:
+    """A data set before its methods are compared."""
+    sizes = train_sizes(results, name)
     largest = max(sizes.values(), default=math.nan)
     kept = [score for score in scores if sizes.get(score.split, largest) * _SAME >= largest] if sizes else scores
     names = {score.method for score in kept}
@@ -161,23 +168,18 @@ def _summary(
     measures = tuple(measure for measure in protocol.measures if measure in used)
     queries = tuple(_unique(score.query for score in kept))
     values = averaged(kept, methods, measures, queries)
-    comparisons = {}
-    for column, measure in enumerate(measures if compared else ()):
-        comparison = _compared(methods, values[:, column], measure, queries, protocol)
-        if comparison is not None:
-            comparisons[measure] = comparison
-        if notify is not None:
-            notify(column + 1)
     splits = len({score.split for score in kept})
-    return DataSummary(name, methods, measures, queries, values, comparisons, splits, round(largest) if sizes else None)
+    named = results.manifest.get("data")
+    title = name or (named if isinstance(named, str) and named else "all queries")
+    size = round(largest) if sizes else None
+    return DataSummary(name, title, methods, measures, queries, values, {}, splits, size, protocol)
 
 
 def averaged(scores: Sequence[Score], methods: Sequence[str], measures: Sequence[str], queries: Sequence[str]) -> Array:
     """Means over splits, as an array of methods × measures × queries; nan where there is no value."""
     places = [{name: at for at, name in enumerate(names)} for names in (methods, measures, queries)]
-    at = np.array([(places[0][s.method], places[1][s.measure], places[2][s.query]) for s in scores], np.int64).reshape(
-        -1, 3
-    )
+    at = np.array([(places[0][s.method], places[1][s.measure], places[2][s.query]) for s in scores], np.int64)
+    at = at.reshape(-1, 3)
     value = np.array([score.value for score in scores])
     at, value = at[~np.isnan(value)], value[~np.isnan(value)]
     shape = (len(methods), len(measures), len(queries))
@@ -188,17 +190,17 @@ def averaged(scores: Sequence[Score], methods: Sequence[str], measures: Sequence
         return (total / count).reshape(shape)
 
 
-def _compared(
-    methods: Sequence[str], values: Array, measure: str, queries: Sequence[str], protocol: ComparisonProtocol
-) -> Comparison | None:
-    """All methods that share a query with the baseline, against it."""
-    if protocol.baseline not in methods:
+def _compared(summary: DataSummary, column: int) -> Comparison | None:
+    """All methods that share a query with the baseline, against it, in one measure."""
+    protocol = summary.protocol
+    if protocol.baseline not in summary.methods:
         return None
-    base = ~np.isnan(values[methods.index(protocol.baseline)])
+    values, measure = summary.values[:, column], summary.measures[column]
+    base = ~np.isnan(values[summary.methods.index(protocol.baseline)])
     label = cast(Measure, measure)  # a name is enough here, and the measure may be unknown
     evaluations = [
-        Evaluation(np.array(queries), (label,), values[at][:, None], (measure,), method)
-        for at, method in enumerate(methods)
+        Evaluation(np.array(summary.query_ids), (label,), values[at][:, None], (measure,), method)
+        for at, method in enumerate(summary.methods)
         if (base & ~np.isnan(values[at])).any()
     ]
     if len(evaluations) < 2:

@@ -45,7 +45,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str, *,
     )
 
 
-def means_table(summary: DataSummary, protocol: ComparisonProtocol, title: str) -> str:
+def means_table(summary: DataSummary) -> str:
     """Means of all measures, with marks against the baseline, and wins and losses on the first measure."""
     first = summary.measures[0]
     compared = bool(summary.comparisons.get(first))
@@ -53,45 +53,42 @@ def means_table(summary: DataSummary, protocol: ComparisonProtocol, title: str) 
     best = {measure: _best(summary, measure) for measure in summary.measures}
     rows = []
     for method in summary.methods:
-        row = [_name(method, protocol)]
+        row = [_name(method, summary)]
         for measure in summary.measures:
             mean = summary.mean(method, measure)
             text = f"<b>{_figure(mean)}</b>" if _figure(mean) == best[measure] else _figure(mean)
-            sign = verdict(summary.difference(method, measure), protocol.tests[0])
-            row.append(cell(text + _mark(sign, protocol.baseline), mean, kind="number"))
+            mark = _mark(summary.verdict(method, measure), summary.protocol.baseline)
+            row.append(cell(text + mark, mean, kind="number"))
         if compared:
             row.append(_wins(summary.difference(method, first)))
         rows.append(row)
     queries = counted(len(summary.query_ids), "query", "queries")
     splits = f", {counted(summary.splits, 'split')}" if summary.splits > 1 else ""
     size = f", trained on {summary.train_size:,} queries" if summary.train_size else ""
-    return table(header, rows, f"{title}: means over {queries}{splits}{size}")
+    return table(header, rows, f"{summary.title}: means over {queries}{splits}{size}")
 
 
-def differences_table(summary: DataSummary, measure: str, protocol: ComparisonProtocol, title: str) -> str:
+def differences_table(summary: DataSummary, measure: str) -> str:
     """Details of one measure: difference, interval, wins, p-values."""
-    level = f"{protocol.confidence:.0%} interval"
-    tests = [f"p, {_SHORT[test]}" for test in protocol.tests]
-    header = ["method", "mean", "difference", "in %", level, "w/t/l", *tests]
+    protocol = summary.protocol
+    compared = _compared_header(protocol)
     rows = []
     for method in summary.methods:
         mean = summary.mean(method, measure)
-        row = [_name(method, protocol), cell(_figure(mean), mean, kind="number")]
+        row = [_name(method, summary), cell(_figure(mean), mean, kind="number")]
         difference = summary.difference(method, measure)
         if difference is None:
-            row += [cell("", kind="number")] * (4 + len(tests))
+            row += [cell("", kind="number")] * len(compared)
         else:
             row += _compared(difference, protocol, protocol.baseline)
         rows.append(row)
-    return table(header, rows, f"{title}, {measure}: compared with {protocol.baseline}")
+    return table(["method", "mean", *compared], rows, f"{summary.title}, {measure}: compared with {protocol.baseline}")
 
 
 def versus_table(
     differences: Sequence[Difference], measure: str, protocol: ComparisonProtocol, labels: tuple[str, str], title: str
 ) -> str:
     """Methods in two results folders, in one measure."""
-    tests = [f"p, {_SHORT[test]}" for test in protocol.tests]
-    header = ["method", *labels, "difference", "in %", f"{protocol.confidence:.0%} interval", "w/t/l", *tests]
     rows = [
         [
             cell(escape(row.system), tag="th", kind="text"),
@@ -100,6 +97,7 @@ def versus_table(
         ]
         for row in differences
     ]
+    header = ["method", *labels, *_compared_header(protocol)]
     return table(header, rows, f"{title}, {measure}: {labels[1]} compared with {labels[0]}")
 
 
@@ -110,6 +108,11 @@ def changes_table(changed: Sequence[tuple[str, str, str]], labels: tuple[str, st
         for name, *values in changed
     ]
     return table(["setting", *labels], rows, "What differs in what was run", text_columns=3)
+
+
+def _compared_header(protocol: ComparisonProtocol) -> list[str]:
+    tests = [f"p, {_SHORT[test]}" for test in protocol.tests]
+    return ["difference", "in %", f"{protocol.confidence:.0%} interval", "w/t/l", *tests]
 
 
 def _compared(difference: Difference, protocol: ComparisonProtocol, against: str) -> list[str]:
@@ -251,8 +254,8 @@ def _words(key: str) -> str:
     return key.replace("_", " ")
 
 
-def _name(method: str, protocol: ComparisonProtocol) -> str:
-    tag = ' <span class="tag">baseline</span>' if method == protocol.baseline else ""
+def _name(method: str, summary: DataSummary) -> str:
+    tag = ' <span class="tag">baseline</span>' if method == summary.protocol.baseline else ""
     return cell(escape(method) + tag, tag="th", kind="text")
 
 

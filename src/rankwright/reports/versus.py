@@ -17,12 +17,19 @@ import numpy as np
 
 from rankwright._types import Array
 from rankwright.errors import InputError
-from rankwright.evaluation.comparison import Difference, difference_of
-from rankwright.evaluation.significance import TESTS, bootstrap_intervals, corrected, p_value
-from rankwright.reports.figures import difference_row, embedded_values, query_rows
+from rankwright.evaluation.comparison import Difference, differences_of
+from rankwright.evaluation.significance import TESTS
+from rankwright.reports.figures import (
+    by_spread,
+    difference_row,
+    embedded,
+    embedded_values,
+    limit_for,
+    query_rows,
+    shown_rankings,
+)
 from rankwright.reports.glossary import linked, word
 from rankwright.reports.page import check_target, chosen_tables, document, figure, how_decided, side_by_side, write_page
-from rankwright.reports.rankings import by_spread, embedded, limit_for, shown_rankings
 from rankwright.reports.results import ResultsFolder, canonical, check_folder, read_results
 from rankwright.reports.sentences import counted, figures_of, signed
 from rankwright.reports.statistics import ALPHA, ComparisonProtocol, DataSummary, protocol_of, summaries, verdict
@@ -53,6 +60,11 @@ class Both:
     only_after: int
     summaries: tuple[DataSummary, DataSummary]
 
+    @property
+    def title(self) -> str:
+        """What readers call the data set."""
+        return self.name or "all queries"
+
 
 @dataclass(frozen=True, eq=False)
 class Versus:
@@ -76,11 +88,7 @@ class Versus:
 def compare_folders(
     before: str | Path, after: str | Path, progress: Callable[[int, int], None] | None = None
 ) -> Versus:
-    """Compare two results folders.
-
-    Raises `InputError`: if a folder cannot be read, is given twice, or shares no method, measure and query with the
-    other.
-    """
+    """Compare two results folders, which share at least one method, measure and query."""
     labels = _labels(Path(before), Path(after))
     results = read_results(before), read_results(after)
     protocols = protocol_of(results[0]), protocol_of(results[1])
@@ -96,7 +104,11 @@ def compare_folders(
     if not data:
         problem = "has no data set, method and query in common with"
         raise InputError(f"{problem} {before}; expected results of the same methods on data of the same names", after)
-    only = [*_only(labels, protocols, alone), *(line for both in data for line in _fewer(labels, both))]
+    only = _only(labels, protocols, alone)
+    for both in data:
+        where = f"{both.name}: " if both.name else ""
+        counts = zip(labels, (both.only_before, both.only_after), strict=True)
+        only += [f"{where}queries only in {label}: {count:,}, left out" for label, count in counts if count]
     return Versus(labels, results, protocols[1], data, only, _changed(*results), _warnings(results, data))
 
 
@@ -131,13 +143,12 @@ def _both(a: DataSummary, b: DataSummary, protocol: ComparisonProtocol) -> Both 
 
 def _chosen(summary: DataSummary, methods: Sequence[str], measures: Sequence[str], queries: Sequence[str]) -> Array:
     place = {query: at for at, query in enumerate(summary.query_ids)}
-    chosen: Array = summary.values[
-        np.ix_(
-            [summary.methods.index(method) for method in methods],
-            [summary.measures.index(measure) for measure in measures],
-            [place[query] for query in queries],
-        )
-    ]
+    places = (
+        [summary.methods.index(method) for method in methods],
+        [summary.measures.index(measure) for measure in measures],
+        [place[query] for query in queries],
+    )
+    chosen: Array = summary.values[np.ix_(*places)]
     return chosen
 
 
@@ -146,21 +157,22 @@ def _differences(
 ) -> list[Difference]:
     """A row per method that has queries in both folders."""
     both_known = ~(np.isnan(before) | np.isnan(after))
-    rows = [at for at in range(len(methods)) if both_known[at].any()]
-    gains = [(after[at] - before[at])[both_known[at]] for at in rows]
-    draws = {"n_resamples": protocol.n_resamples, "random_state": protocol.seed}
-    intervals = bootstrap_intervals(gains, confidence=protocol.confidence, **draws) if rows else []
-    compared = []
-    for at, gain, interval in zip(rows, gains, intervals, strict=True):
-        p = {test: p_value(test, gain, **draws) for test in protocol.tests}
-        compared.append(
-            difference_of(methods[at], measure, after[at][both_known[at]], before[at][both_known[at]], interval, p)
-        )
-    for test in protocol.tests:
-        raised = corrected([row.p[test] for row in compared], protocol.correction) if compared else []
-        for row, p_raised in zip(compared, raised, strict=True):
-            row.p_corrected[test] = p_raised
-    return compared
+    pairs = {
+        method: (after[at][both_known[at]], before[at][both_known[at]])
+        for at, method in enumerate(methods)
+        if both_known[at].any()
+    }
+    if not pairs:
+        return []
+    return differences_of(
+        pairs,
+        measure,
+        tests=protocol.tests,
+        correction=protocol.correction,
+        confidence=protocol.confidence,
+        n_resamples=protocol.n_resamples,
+        random_state=protocol.seed,
+    )
 
 
 def _only(
@@ -182,15 +194,9 @@ def _only(
     return lines
 
 
-def _fewer(labels: tuple[str, str], both: Both) -> list[str]:
-    counts = ((labels[0], both.only_before), (labels[1], both.only_after))
-    where = f"{both.name}: " if both.name else ""
-    return [f"{where}queries only in {label}: {count:,}, left out" for label, count in counts if count]
-
-
 def _changed(before: ResultsFolder, after: ResultsFolder) -> list[tuple[str, str, str]]:
     """What differs between two manifests: the protocol, versions, and the settings of methods and data of both."""
-    a, b = _facts(before.manifest), _facts(after.manifest)
+    a, b = _facts(before), _facts(after)
     keys = [key for key in dict.fromkeys([*a, *b]) if a.get(key) != b.get(key)]
     comparable = [
         key for key in keys if not key.startswith(("method ", "data ")) or _entry(key) in _entries(a) & _entries(b)
@@ -198,17 +204,16 @@ def _changed(before: ResultsFolder, after: ResultsFolder) -> list[tuple[str, str
     return [(key, _text(a.get(key)), _text(b.get(key))) for key in comparable]
 
 
-def _facts(manifest: Mapping[str, Any]) -> dict[str, Any]:
+def _facts(results: ResultsFolder) -> dict[str, Any]:
     """The facts of a manifest by name, tables in it taken apart."""
     facts: dict[str, Any] = {}
     for key in _COMPARED:
-        _put(facts, key.replace("_", " "), manifest.get(key))
-    for kind, listed in (("method", manifest.get("methods")), ("data", manifest.get("data"))):
-        for entry in listed if isinstance(listed, list) else ():
-            if isinstance(entry, dict) and isinstance(entry.get("name"), str):
-                kept = {k: v for k, v in entry.items() if k != "name" and (kind == "method" or k in _FACTS)}
-                facts[f"{kind} {entry['name']}"] = ""
-                _put(facts, f"{kind} {entry['name']}:", kept)
+        _put(facts, key, results.manifest.get(key))
+    for kind, key in (("method", "methods"), ("data", "data")):
+        for name, entry in results.entries(key).items():
+            facts[f"{kind} {name}"] = ""
+            kept = {k: v for k, v in entry.items() if k != "name" and (kind == "method" or k in _FACTS)}
+            _put(facts, f"{kind} {name}:", kept)
     return facts
 
 
@@ -237,7 +242,7 @@ def _text(value: Any) -> str:
 def _warnings(results: tuple[ResultsFolder, ResultsFolder], data: Sequence[Both]) -> list[str]:
     """Other definitions of a measure, or other data under the same name."""
     lines = []
-    contents = [{str(entry.get("name")): entry.get("content") for entry in folder.data_entries()} for folder in results]
+    contents = [{name: entry.get("content") for name, entry in folder.entries("data").items()} for folder in results]
     defined = [_definitions(folder.manifest) for folder in results]
     for both in data:
         for measure in both.measures:
@@ -301,13 +306,12 @@ def write_comparison(
 
 
 def _page(versus: Versus, title: str | None) -> str:
-    names = [both.name or "all queries" for both in versus.data]
-    drawn = _drawn(versus, names)
+    drawn = _drawn(versus)
     a, b = versus.labels
     queries = sum(len(both.query_ids) for both in versus.data)
     methods = len({method for both in versus.data for method in both.methods})
     facts = [
-        counted(len(names), "data set"),
+        counted(len(versus.data), "data set"),
         counted(methods, "method"),
         counted(queries, "shared query", "shared queries"),
     ]
@@ -316,8 +320,8 @@ def _page(versus: Versus, title: str | None) -> str:
     changed = changes_table(versus.changed, versus.labels) if versus.changed else ""
     same = "<p>The manifests do not say of any difference in settings, versions or data.</p>"
     sections = [
-        ("summary", "Summary", _summary(versus, names)),
-        ("differences", "Differences", _differences_section(versus, names)),
+        ("summary", "Summary", _summary(versus)),
+        ("differences", "Differences", _differences_section(versus)),
         ("queries", "Query by query", _by_query(drawn)),
         ("only", "Only in one folder", f"<ul>{only}</ul>" if only else ""),
         ("run", "What was changed", changed or same),
@@ -329,12 +333,12 @@ def _rows(versus: Versus, measure: str) -> list[tuple[Both, Difference]]:
     return [(both, row) for both in versus.data for row in both.differences.get(measure, ())]
 
 
-def _summary(versus: Versus, names: Sequence[str]) -> str:
+def _summary(versus: Versus) -> str:
     measure = next(name for name in versus.protocol.measures if _rows(versus, name))
     test = versus.protocol.tests[0]
     parts = [f'<p class="lead">{_verdict(versus, measure)}</p>']
     parts += [f'<p class="warning">{escape(line)}.</p>' for line in versus.warnings]
-    for both, name in zip(versus.data, names, strict=True):
+    for both in versus.data:
         rows = both.differences.get(measure, [])
         lines = []
         groups = [
@@ -348,7 +352,7 @@ def _summary(versus: Versus, names: Sequence[str]) -> str:
         equal = [escape(row.system) for row in rows if not row.wins + row.losses]
         lines += [f"<li>Equal on every query: {', '.join(equal)}.</li>"] if equal else []
         queries = counted(len(both.query_ids), "shared query", "shared queries")
-        head = f"<h3>{escape(name)}, {escape(measure)}, {queries}</h3>"
+        head = f"<h3>{escape(both.title)}, {escape(measure)}, {queries}</h3>"
         parts.append(f"{head}<ul>{''.join(lines)}</ul>")
     decided = (
         f"Significant: {TESTS[test][0]}, two-tailed over the queries that both folders have, p < {ALPHA:g}",
@@ -411,12 +415,12 @@ def _figures(pair: tuple[Both, Difference], versus: Versus) -> str:
     return figures_of(row, versus.protocol, len(both.differences[row.measure]))
 
 
-def _differences_section(versus: Versus, names: Sequence[str]) -> str:
+def _differences_section(versus: Versus) -> str:
     a, b = versus.labels
     measures = versus.protocol.measures
     tables = [
-        (place, measures.index(measure), versus_table(rows, measure, versus.protocol, versus.labels, name))
-        for place, (both, name) in enumerate(zip(versus.data, names, strict=True))
+        (place, measures.index(measure), versus_table(rows, measure, versus.protocol, versus.labels, both.title))
+        for place, both in enumerate(versus.data)
         for measure, rows in both.differences.items()
         if rows
     ]
@@ -430,7 +434,7 @@ def _by_query(drawn: dict[str, Any]) -> str:
     return (click if has_rankings else "") + plot + (side_by_side() if has_rankings else "")
 
 
-def _drawn(versus: Versus, names: Sequence[str]) -> dict[str, Any]:
+def _drawn(versus: Versus) -> dict[str, Any]:
     """What the plots show, in the form of a report's."""
     a, b = versus.labels
     test = versus.protocol.tests[0]
@@ -438,7 +442,7 @@ def _drawn(versus: Versus, names: Sequence[str]) -> dict[str, Any]:
     data = [
         {
             **nothing,
-            "name": name,
+            "name": both.title,
             "methods": list(both.methods),
             "measures": list(both.measures),
             "queries": query_rows(versus.results[1], both.name, both.query_ids),
@@ -448,7 +452,7 @@ def _drawn(versus: Versus, names: Sequence[str]) -> dict[str, Any]:
             "differences": [[difference_row(row, test) for row in both.differences[m]] for m in both.measures],
             "rankings": _rankings(versus, both),
         }
-        for both, name in zip(versus.data, names, strict=True)
+        for both in versus.data
     ]
     methods = list(dict.fromkeys(method for both in versus.data for method in both.methods))
     return {

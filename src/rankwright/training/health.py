@@ -9,11 +9,11 @@ reduced on this data (Chakrabarti et al., KDD'08, Figures 4–6 and 8).
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,9 @@ from rankwright.data.dataset import RankingData
 from rankwright.data.display import look, new_figure, write_figure
 from rankwright.errors import InputError
 from rankwright.evaluation.evaluate import Evaluation, evaluate
-from rankwright.evaluation.render import FORMATS, TextTable, csv_text, draw, figure, plain
+from rankwright.evaluation.render import TextTable, figure, group_starts, rendered
 from rankwright.maxmargin.cost import DEFAULT_GRID
+from rankwright.maxmargin.proof import USELESS
 from rankwright.maxmargin.ranking_svm import RankingSVM
 from rankwright.maxmargin.structured_svm import StructuredSVM
 from rankwright.measures import Measure, parse_measure
@@ -40,7 +41,6 @@ _REPEATS = 3  # of short fits and of the products; the fastest counts
 _SHORT = 0.1  # seconds
 _WARM_QUERIES = 8
 _WARM_FITS = ((1e-6, 25), (1.0, 5))  # C and passes
-_USELESS = 0.99  # of the slack, or of the objective, at weights of 0: weights that leave more are no better than 0
 _FALLS = 0.01  # of the slack: a smaller fall is not worth a larger C
 _GONE = 1e-3  # of the slack at weights of 0: less counts as none
 _HEADER = ("loss", "C", "slack", "obj/obj(0)", "‖w‖", "passes", "gap", "seconds", "oracle", "products", "QP", "rest")
@@ -60,8 +60,8 @@ def ranker_for(loss: Any, **settings: Any) -> Any:
     """The ranker of a loss: RankingSVM for ``"pairs"``, StructuredSVM on the papers' problem for everything else."""
     if isinstance(loss, str) and loss.strip().lower() == "pairs":
         return RankingSVM(**settings)
-    own = "mrr" if isinstance(loss, str) and loss.strip().lower().startswith("mrr") else None
-    return StructuredSVM(loss, bound="hinge", feature_map=own, **settings)
+    feature_map = "mrr" if isinstance(loss, str) and loss.strip().lower().startswith("mrr") else None
+    return StructuredSVM(loss, bound="hinge", feature_map=feature_map, **settings)
 
 
 def check_losses(losses: Sequence[Any], **settings: Any) -> None:
@@ -136,11 +136,12 @@ def training_health(
         training = data if plan.useful.all() else data.select(plan.useful)
         _warm_up(plan, training, settings)
         for C in grid:
-            row, found = _fit(plan, C, settings, parts, training, _Reporter(progress, len(rows), total))
+            callback = None if progress is None else partial(_report, progress, len(rows), total)
+            row, evaluations = _fit(plan, C, settings, parts, training, callback)
             rows.append(row)
-            for part, of in found.items():
-                definitions |= dict.fromkeys(of.definitions)
-                notes |= dict.fromkeys(f"{part}: {note}" for note in of.notes)
+            for part, evaluation in evaluations.items():
+                definitions |= dict.fromkeys(evaluation.definitions)
+                notes |= dict.fromkeys(f"{part}: {note}" for note in evaluation.notes)
     if progress is not None:
         progress(total, total)
     return TrainingHealth(tuple(rows), standardize, tol, max_passes, (*definitions, *notes))
@@ -163,15 +164,9 @@ class _Plan:
         return tuple(dict.fromkeys([self.own, *self.asked]))
 
 
-class _Reporter:
+def _report(progress: Callable[[int, int], None], done: int, total: int, _: Any) -> None:
     """A callback of the solver that reports how many fits are done."""
-
-    def __init__(self, progress: Callable[[int, int], None] | None, done: int, total: int) -> None:
-        self._progress, self._done, self._total = progress, done, total
-
-    def __call__(self, _: Any) -> None:
-        if self._progress is not None:
-            self._progress(self._done, self._total)
+    progress(done, total)
 
 
 def _as_data(data: Any) -> RankingData:
@@ -202,16 +197,12 @@ def _plans(data: RankingData, losses: Any, settings: dict[str, Any], measures: S
         name = _name(loss)
         ranker = ranker_for(loss, **settings)
         useful = ranker._useful(data)
+        if not useful.any():
+            is_of_pairs = isinstance(ranker, RankingSVM)
+            needed = "documents of different labels" if is_of_pairs else "both relevant and other documents"
+            raise InputError(f"no query has {needed}: there is nothing to train {name} on", TRAINING)
         n_losses = 1 if isinstance(loss, str | Measure) else len(loss)
         own = ranker.measure_to_choose_by()
-        if not useful.any():
-            what = (
-                "documents of different labels"
-                if isinstance(ranker, RankingSVM)
-                else "both relevant and other documents"
-            )
-            message = f"no query has {what}: there is nothing to train {name} on"
-            raise InputError(message, "training data")
         plans[name] = _Plan(name, loss, useful, n_losses, own, tuple(dict.fromkeys(measures)))
     if not plans:
         raise InputError("no loss given; expected for example map, ndcg@10 or pairs")
@@ -272,7 +263,7 @@ def _fit(
     settings: dict[str, Any],
     parts: dict[str, RankingData],
     training: RankingData,
-    callback: _Reporter,
+    callback: Callable[[Any], None] | None,
 ) -> tuple[FitHealth, dict[str, Evaluation]]:
     ranker, seconds = _fastest(lambda: ranker_for(plan.loss, C=C, callback=callback, **settings), parts["training"])
     last = ranker.path_[-1]
@@ -280,7 +271,9 @@ def _fit(
     once = plan.n_losses * _products_seconds(training, ranker.coef_)
     products = min(last.passes * once, in_passes)
     figures = ranker.C_path_[0]
-    found = {part: evaluate(of, ranker.predict(of), measures=plan.measures) for part, of in parts.items()}
+    evaluations = {part: evaluate(data, ranker.predict(data), measures=plan.measures) for part, data in parts.items()}
+    means = {part: evaluation.means for part, evaluation in evaluations.items()}
+    own = str(plan.own)
     row = FitHealth(
         loss=plan.name,
         C=C,
@@ -295,12 +288,12 @@ def _fit(
         seconds_products=products,
         seconds_planes=last.seconds_planes,
         seconds_rest=max(0.0, seconds - last.seconds),
-        own_measure=str(plan.own),
-        own_training=found["training"].means[str(plan.own)],
-        own_validation=found["validation"].means[str(plan.own)] if "validation" in found else float("nan"),
-        measures=tuple((f"{part} {m}", of.means[str(m)]) for part, of in found.items() for m in plan.asked),
+        own_measure=own,
+        own_training=means["training"][own],
+        own_validation=means["validation"][own] if "validation" in means else math.nan,
+        measures=tuple((f"{part} {measure}", of[str(measure)]) for part, of in means.items() for measure in plan.asked),
     )
-    return row, found
+    return row, evaluations
 
 
 def _products_seconds(data: RankingData, coef: Array) -> float:
@@ -354,7 +347,7 @@ class FitHealth:
     seconds_rest: float
     own_measure: str
     own_training: float
-    own_validation: float = float("nan")
+    own_validation: float = math.nan
     measures: tuple[tuple[str, float], ...] = ()
 
     @property
@@ -409,10 +402,10 @@ class TrainingHealth:
 
     def of(self, loss: str) -> tuple[FitHealth, ...]:
         """The rows of one loss, by C."""
-        found = tuple(row for row in self.rows if row.loss == loss)
-        if not found:
+        rows = tuple(row for row in self.rows if row.loss == loss)
+        if not rows:
             raise InputError(f"{loss!r} is not in the table; expected one of {', '.join(self.losses)}")
-        return found
+        return rows
 
     @property
     def findings(self) -> tuple[str, ...]:
@@ -426,22 +419,15 @@ class TrainingHealth:
 
     def render(self, kind: str = "text") -> str:
         """The table as ``text``, ``markdown``, ``latex``, ``csv`` or ``json``."""
-        if kind not in FORMATS:
-            raise InputError(f"unknown format {kind!r}; expected one of {', '.join(FORMATS)}")
         columns = self.to_dict()
-        if kind == "csv":
-            return csv_text(list(columns), list(zip(*columns.values(), strict=True)))
-        if kind == "json":
-            facts: dict[str, Any] = {"standardize": self.standardize, "tol": self.tol, "max_passes": self.max_passes}
-            facts |= {"rows": [_record(row) for row in self.rows], "findings": list(self.findings)}
-            return (
-                json.dumps(plain(facts | {"definitions": list(self.definitions)}), indent=2, ensure_ascii=False) + "\n"
-            )
-        return draw(_table(self), kind)
+        facts: dict[str, Any] = {"standardize": self.standardize, "tol": self.tol, "max_passes": self.max_passes}
+        facts |= {"rows": [_record(row) for row in self.rows], "findings": self.findings}
+        facts["definitions"] = self.definitions
+        return rendered(_table(self), (list(columns), zip(*columns.values(), strict=True)), facts, kind)
 
     def plot(self, path: str | Path) -> None:
         """Plot the table into a ``.png`` or ``.svg`` file."""
-        write_plot({loss: self.of(loss) for loss in self.losses}, path)
+        write_figure(path, lambda: _draw({loss: self.of(loss) for loss in self.losses}))
 
     def __str__(self) -> str:
         return self.render()
@@ -461,14 +447,14 @@ def _table(health: TrainingHealth) -> TextTable:
         *(["own valid"] if has_valid else []),
         *(f"{m} {_BRIEF[p]}" for p, _, m in asked),
     )
-    rows: list[tuple[str, ...]] = []
-    rules = set()
-    for loss in health.losses:
-        rules.add(len(rows))
-        for row in health.of(loss):
-            own = [row.own_training, *([row.own_validation] if has_valid else [])]
-            values = [figure(value) for value in [*own, *(value for _, value in row.measures)]]
-            rows.append((*_cells(row), *values))
+    rows = []
+    for row in health.rows:
+        own = [row.own_training, *([row.own_validation] if has_valid else [])]
+        values = [figure(value) for value in [*own, *(value for _, value in row.measures)]]
+        seconds = (row.seconds_oracle, row.seconds_products, row.seconds_planes, row.seconds_rest)
+        shares = [f"{100 * part / max(row.seconds, 1e-12):.0f}%" for part in seconds]
+        figures = (f"{row.C:g}", f"{row.slack:.4g}", f"{row.objective_ratio:.4f}", f"{row.norm:.3g}", str(row.passes))
+        rows.append((row.loss, *figures, f"{row.gap:.1e}", f"{row.seconds:.4f}", *shares, *values))
     features = "standardised features" if health.standardize else "raw features"
     whose = ", ".join(f"{health.of(loss)[0].own_measure} for {loss}" for loss in health.losses)
     notes = (
@@ -478,37 +464,24 @@ def _table(health: TrainingHealth) -> TextTable:
         f"own: {whose}",
         *health.definitions,
     )
-    return TextTable(header, tuple(rows), notes, 1, frozenset(rules - {0}))
-
-
-def _cells(row: FitHealth) -> tuple[str, ...]:
-    parts = (row.seconds_oracle, row.seconds_products, row.seconds_planes, row.seconds_rest)
-    shares = (f"{100 * part / max(row.seconds, 1e-12):.0f}%" for part in parts)
-    ratio = f"{row.objective_ratio:.4f}"
-    figures = (f"{row.C:g}", f"{row.slack:.4g}", ratio, f"{row.norm:.3g}", str(row.passes), f"{row.gap:.1e}")
-    return (row.loss, *figures, f"{row.seconds:.4f}", *shares)
+    return TextTable(header, tuple(rows), notes, 1, group_starts(rows))
 
 
 def _findings(rows: Sequence[FitHealth], health: TrainingHealth) -> list[str]:
     loss = rows[0].loss
-    found = [
-        _about_use(rows, health),
-        _about_slack(rows),
-        _about_gap(rows, health.tol),
-        _about_validation(rows),
-    ]
-    return [f"{loss}: {line}" for line in found if line]
+    lines = (_about_use(rows, health), _about_slack(rows), _about_gap(rows, health.tol), _about_validation(rows))
+    return [f"{loss}: {line}" for line in lines if line]
 
 
 def _is_useless(row: FitHealth) -> bool:
-    return max(row.slack_ratio, row.objective_ratio) >= _USELESS
+    return max(row.slack_ratio, row.objective_ratio) >= USELESS
 
 
 def _about_use(rows: Sequence[FitHealth], health: TrainingHealth) -> str:
     """Whether the weights are any better than 0 for any C; if not, what does learn."""
-    if not all(_is_useless(row) for row in rows):
-        return _about_weights(rows, health.tol)
     text = _about_weights(rows, health.tol)
+    if not all(_is_useless(row) for row in rows):
+        return text
     if any(row.norm > 0 for row in rows):
         lowest = min(max(row.slack_ratio, row.objective_ratio) for row in rows)
         share = f"{100 * lowest:.1f} % or more of that at weights of 0"
@@ -560,20 +533,15 @@ def _about_gap(rows: Sequence[FitHealth], tol: float) -> str:
 
 
 def _about_validation(rows: Sequence[FitHealth]) -> str:
-    known = [row for row in rows if not math.isnan(row.own_validation)]
-    if not any(row.norm > 0 for row in known):
+    validated = [row for row in rows if not math.isnan(row.own_validation)]
+    if not any(row.norm > 0 for row in validated):
         return ""
-    best = max(known, key=lambda row: row.own_validation)
+    best = max(validated, key=lambda row: row.own_validation)
     text = f"{best.own_measure} on validation data is best at C = {best.C:g} ({best.own_validation:.4f})"
-    if len(known) > 1 and best.C in (rows[0].C, rows[-1].C):
+    if len(validated) > 1 and best.C in (rows[0].C, rows[-1].C):
         side = "smaller" if best.C == rows[0].C else "larger"
         return f"{text}, an end of the grid: a {side} C may be better"
     return text
-
-
-def write_plot(fits: Fits, path: str | Path) -> None:
-    """Draw the fits into a PNG or SVG file, written whole or not at all."""
-    write_figure(path, lambda: _draw(fits))
 
 
 def _draw(fits: Fits) -> Any:
@@ -601,6 +569,8 @@ def _draw_lines(figure: Any, fits: Fits) -> None:
         ("Training time", "seconds", lambda row: row.seconds),
         (f"Own measure, {part} data", "mean over queries", lambda row: getattr(row, f"own_{part}")),
     ]
+    measures = {loss: rows[0].own_measure for loss, rows in fits.items()}
+    labels = [loss if own.lower() == loss else f"{loss} ({own})" for loss, own in measures.items()]
     for axis, (title, label, value) in zip(axes, panels, strict=True):
         axis.set_title(title)
         axis.set_ylabel(label)
@@ -608,7 +578,7 @@ def _draw_lines(figure: Any, fits: Fits) -> None:
         if label in ("‖w‖", "seconds"):
             columns = _log_axis(axis, columns)
         for number, (loss, column) in enumerate(zip(fits, columns, strict=True)):
-            axis.plot([row.C for row in fits[loss]], column, label=_label(fits, loss), **look(number))
+            axis.plot([row.C for row in fits[loss]], column, label=labels[number], **look(number))
     lowest = min(min(row.slack_ratio, row.objective_ratio) for rows in fits.values() for row in rows)
     for axis in axes[:2]:
         axis.set_ylim(max(0.0, math.floor(10 * lowest - 0.5) / 10), 1.03)
@@ -618,13 +588,8 @@ def _draw_lines(figure: Any, fits: Fits) -> None:
     axes[0].xaxis.set_minor_locator(NullLocator())
     for axis in axes[3:]:
         axis.set_xlabel("C, the weight of ranking errors")
-    lines, labels = axes[0].get_legend_handles_labels()
+    lines, _ = axes[0].get_legend_handles_labels()
     figure.legend(lines, labels, loc="outside upper center", ncols=min(5, len(labels)), frameon=False, handlelength=3.2)
-
-
-def _label(fits: Fits, loss: str) -> str:
-    own = fits[loss][0].own_measure
-    return loss if own.lower() == loss else f"{loss} ({own})"
 
 
 def _log_axis(axis: Any, columns: Sequence[Sequence[float]]) -> list[list[float]]:

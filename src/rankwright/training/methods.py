@@ -71,7 +71,9 @@ class Method:
 
     def parameters(self) -> dict[str, Parameter]:
         """The declaration of everything that can be set, by name."""
-        parameters = {name: one for name, one in declared(self.estimator).items() if name not in self.without}
+        parameters = {
+            name: parameter for name, parameter in declared(self.estimator).items() if name not in self.without
+        }
         parameters |= {
             name: dataclasses.replace(parameters[name], default=value)
             for name, value in self.presets.items()
@@ -145,8 +147,12 @@ def declared_options() -> dict[str, Parameter]:
 
 def set_elsewhere() -> dict[str, str]:
     """Parameters of estimators that are not set by name in experiment files, and what to write instead."""
-    fields = [declared(method.estimator) for method in METHODS.values()]
-    return {name: one.instead for of_one in fields for name, one in of_one.items() if one.instead}
+    return {
+        name: parameter.instead
+        for method in METHODS.values()
+        for name, parameter in declared(method.estimator).items()
+        if parameter.instead
+    }
 
 
 NAMES = tuple(METHODS)

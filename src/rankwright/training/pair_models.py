@@ -9,7 +9,6 @@ for IR weighs the pairs to change that. All models have the same λ.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
@@ -25,7 +24,7 @@ from rankwright.data.display import drawn, look, new_figure, shown, write_figure
 from rankwright.data.order import query_of_row
 from rankwright.data.summary import PairSummary, pair_summary
 from rankwright.errors import InputError
-from rankwright.evaluation.render import FORMATS, TextTable, csv_text, draw, figure, plain
+from rankwright.evaluation.render import TextTable, figure, rendered
 from rankwright.maxmargin.losses import rank_pair_weights
 from rankwright.maxmargin.ranking_svm import RankingSVM
 from rankwright.training.train import TRAINING, about
@@ -88,10 +87,10 @@ class PairModels:
 
     def of(self, part: str) -> PartModel:
         """The row of one part, such as ``query 12``."""
-        known = {row.part: row for row in self._rows}
-        if part not in known:
-            raise InputError(f"{part!r} is not in the table; expected one of {', '.join(known)}")
-        return known[part]
+        rows = {row.part: row for row in self._rows}
+        if part not in rows:
+            raise InputError(f"{part!r} is not in the table; expected one of {', '.join(rows)}")
+        return rows[part]
 
     @property
     def _rows(self) -> tuple[PartModel, ...]:
@@ -99,20 +98,12 @@ class PairModels:
 
     def render(self, kind: str = "text") -> str:
         """The table as ``text``, ``markdown``, ``latex``, ``csv`` or ``json``; the last two have every query."""
-        if kind not in FORMATS:
-            raise InputError(f"unknown format {kind!r}; expected one of {', '.join(FORMATS)}")
-        if kind == "csv":
-            rows = [asdict(row) for row in self._rows]
-            return csv_text(list(rows[0]), [list(row.values()) for row in rows])
-        if kind == "json":
-            facts: dict[str, Any] = {"all_pairs": asdict(self.all_pairs)}
-            facts |= {
-                name: [asdict(row) for row in getattr(self, name)] for name in ("by_labels", "groups", "by_query")
-            }
-            tau = [{"higher": a, "lower": b, "weight": weight} for (a, b), weight in self.rank_weights.items()]
-            facts |= {"C": self.C, "rank_weights": tau, "plane": self.plane.to_dict()}
-            return json.dumps(plain(facts), indent=2, ensure_ascii=False) + "\n"
-        return draw(_table(self), kind)
+        rows = [asdict(row) for row in self._rows]
+        facts: dict[str, Any] = {"all_pairs": asdict(self.all_pairs)}
+        facts |= {name: [asdict(row) for row in getattr(self, name)] for name in ("by_labels", "groups", "by_query")}
+        tau = [{"higher": a, "lower": b, "weight": weight} for (a, b), weight in self.rank_weights.items()]
+        facts |= {"C": self.C, "rank_weights": tau, "plane": self.plane.to_dict()}
+        return rendered(_table(self), (list(rows[0]), [list(row.values()) for row in rows]), facts, kind)
 
     def figure(self) -> Any:
         """The plot of the two queries as a matplotlib figure (SIGIR'06, Figure 1)."""
@@ -157,24 +148,25 @@ def pair_models(
     Examples
     --------
     >>> X, y, qid = np.array([[2.0, 1], [1, 0], [0, 1], [1, 1], [0, 0], [1, 0]]), [2, 1, 0, 1, 0, 0], [1, 1, 1, 2, 2, 2]
-    >>> found = pair_models(RankingData.from_arrays(X, y, qid), C=1)
-    >>> [row.part for row in (*found.by_labels, *found.by_query)]
+    >>> models = pair_models(RankingData.from_arrays(X, y, qid), C=1)
+    >>> [row.part for row in (*models.by_labels, *models.by_query)]
     ['labels 2 over 1', 'labels 2 over 0', 'labels 1 over 0', 'query 1', 'query 2']
     """
     counts = pair_summary(data)
     if not counts.rank_pairs or not counts.pairs:
-        what = "too many different labels" if counts.pairs else "no query with documents of different labels"
-        raise InputError(f"has {what}; expected up to 12 grades, and queries with an order", TRAINING)
+        reason = "too many different labels" if counts.pairs else "no query with documents of different labels"
+        raise InputError(f"has {reason}; expected up to 12 grades, and queries with an order", TRAINING)
     if (counts.of_query > 0).sum() < 2:
         raise InputError("has one query with documents of different labels; expected at least two", TRAINING)
     ordered = np.argsort(-counts.of_query, kind="stable")
     ordered = ordered[counts.of_query[ordered] > 0]
-    shown = _places(queries, counts) if len(queries) else _typical(ordered)
+    last = len(ordered) - 1
+    quartiles = ordered[[-(-3 * last // 4), last // 4]]  # of the number of pairs
+    shown = _places(queries, counts) if len(queries) else quartiles
     alone = ordered[np.unique(np.linspace(0, len(ordered) - 1, min(len(ordered), _MOST_QUERIES)).round().astype(int))]
     settings: dict[str, Any] = {"standardize": standardize, "tol": tol, "max_passes": max_passes}
     settings["lam"] = len(ordered) / (2.0 * C)
-    parts = [{(pair.higher, pair.lower): 1.0} for pair in counts.rank_pairs]
-    total = len(parts) + len(alone) + 2
+    total = len(counts.rank_pairs) + len(alone) + 2
     query = query_of_row(data.indptr)
     scores: list[Array] = []
 
@@ -182,8 +174,8 @@ def pair_models(
         ranker = RankingSVM(**settings, **weights)
         with about(TRAINING):
             ranker.fit_data(some)
-        found = data.X @ ranker.coef_
-        centred = found - (np.bincount(query, found) / data.sizes)[query]
+        raw = data.X @ ranker.coef_
+        centred = raw - (np.bincount(query, raw) / data.sizes)[query]
         scores.append(centred)
         if progress is not None:
             progress(len(scores), total)
@@ -193,34 +185,30 @@ def pair_models(
     whole = [train(data), train(data, rank_weights=tau, query_weights=True)]
     none = {(pair.higher, pair.lower): 0.0 for pair in counts.rank_pairs}
     by_labels = []
-    for pair, part in zip(counts.rank_pairs, parts, strict=True):
-        found = train(data, rank_weights=none | part) if pair.pairs else np.zeros(data.n_docs)
-        by_labels.append(_row(f"labels {pair.higher:g} over {pair.lower:g}", pair.pairs, counts, found, whole))
+    for pair in counts.rank_pairs:
+        weights = none | {(pair.higher, pair.lower): 1.0}
+        learnt = train(data, rank_weights=weights) if pair.pairs else np.zeros(data.n_docs)
+        by_labels.append(_row(f"labels {pair.higher:g} over {pair.lower:g}", pair.pairs, counts, learnt, whole))
     by_query = []
     for at in alone.tolist():
-        found = train(data.select(np.array([at])))
-        by_query.append(_row(f"query {data.query_ids[at]}", int(counts.of_query[at]), counts, found, whole))
+        learnt = train(data.select(np.array([at])))
+        by_query.append(_row(f"query {data.query_ids[at]}", int(counts.of_query[at]), counts, learnt, whole))
     plane = plane_of(data, shown, rank_weights, settings)
     all_pairs = _row("all pairs", counts.pairs, counts, whole[0], whole)
     return PairModels(all_pairs, tuple(by_labels), tuple(by_query), _grouped(by_query), float(C), tau, plane)
 
 
 def _places(queries: Sequence[Any], counts: PairSummary) -> Array:
-    known = {str(query): at for at, query in enumerate(counts.query_ids.tolist())}
-    for query in queries:
-        if str(query) not in known:
-            raise InputError(f"has no query {str(query)!r}", TRAINING)
-        if not counts.of_query[known[str(query)]]:
-            raise InputError(f"all labels of query {str(query)!r} are equal; expected one with an order", TRAINING)
-    if len({str(query) for query in queries}) != 2:
-        raise InputError(f"{len(queries)} queries to draw; expected two different ones")
-    return np.array([known[str(query)] for query in queries])
-
-
-def _typical(ordered: Array) -> Array:
-    """The queries at the quartiles of the number of pairs, the one with fewer pairs first."""
-    last = len(ordered) - 1
-    return ordered[[-(-3 * last // 4), last // 4]]
+    place = {str(query): at for at, query in enumerate(counts.query_ids.tolist())}
+    chosen = list(map(str, queries))
+    for query in chosen:
+        if query not in place:
+            raise InputError(f"has no query {query!r}", TRAINING)
+        if not counts.of_query[place[query]]:
+            raise InputError(f"all labels of query {query!r} are equal; expected one with an order", TRAINING)
+    if len(set(chosen)) != 2:
+        raise InputError(f"{len(chosen)} queries to draw; expected two different ones")
+    return np.array([place[query] for query in chosen])
 
 
 def _row(part: str, pairs: int, counts: PairSummary, scores: Array, whole: Sequence[Array]) -> PartModel:
@@ -246,20 +234,20 @@ def _grouped(rows: Sequence[PartModel]) -> tuple[PartModel, ...]:
     return tuple(groups)
 
 
-def _table(found: PairModels) -> TextTable:
-    shown = [row for row in found.by_query if row.part in {f"query {query}" for query in found.plane.queries}]
-    rows = [found.all_pairs, *found.by_labels, *(found.groups or found.by_query)]
-    rules = {1, 1 + len(found.by_labels)}
-    if found.groups:
+def _table(models: PairModels) -> TextTable:
+    shown = [row for row in models.by_query if row.part in {f"query {query}" for query in models.plane.queries}]
+    rows = [models.all_pairs, *models.by_labels, *(models.groups or models.by_query)]
+    rules = {1, 1 + len(models.by_labels)}
+    if models.groups:
         rules.add(len(rows))
         rows += shown
     cells = [(row.part, f"{row.pairs:,.0f}", f"{row.share:.1%}", figure(row.rsvm), figure(row.rsvm_ir)) for row in rows]
-    tau = ", ".join(f"{a:g} over {b:g}: {weight:.3g}" for (a, b), weight in sorted(found.rank_weights.items())[::-1])
+    tau = ", ".join(f"{a:g} over {b:g}: {weight:.3g}" for (a, b), weight in sorted(models.rank_weights.items())[::-1])
     notes = (
         "agreement: correlation of the scores of two models, centred within queries, over all documents",
         f"RSVM: all pairs alike; RSVM-IR: weights for labels (τ {tau}) and for queries (most pairs / own pairs)",
-        f"C {found.C:g} for all pairs; the same λ = |Q|/(2C) for every model",
-        *(["of a group of queries: pairs and agreement are means, the share is the sum"] if found.groups else []),
+        f"C {models.C:g} for all pairs; the same λ = |Q|/(2C) for every model",
+        *(["of a group of queries: pairs and agreement are means, the share is the sum"] if models.groups else []),
     )
     return TextTable(_HEADER, tuple(cells), notes, 1, frozenset(rules))
 
@@ -318,7 +306,8 @@ def plane_of(data: RankingData, queries: Array, rank_weights: str, settings: Map
         f"query {flat.query_ids[at]}": _direction(flat.select(np.array([at])), settings) for at in range(flat.n_queries)
     }
     ends = {_ALL: _direction(flat, settings), _IR: _direction(flat, settings, rank_weights=tau, query_weights=True)}
-    by_labels, by_query = ({name: one for name, one in of.items() if one.any()} for of in (by_labels, by_query))
+    by_labels = {name: direction for name, direction in by_labels.items() if direction.any()}
+    by_query = {name: direction for name, direction in by_query.items() if direction.any()}
     total = float((sizes**2).sum())
     explained = float((sizes[:2] ** 2).sum()) / total if total > 0 else 0.0
     ids = flat.query_ids.tolist()

@@ -189,8 +189,8 @@ class Plan:
 
     def _start(self, ranker: Any, start: Any, data: RankingData) -> None:
         if not hasattr(ranker, "warm_start") or self.bins is not None:
-            what = self.method.name if self.bins is None else "bins"
-            raise InputError(f"{what} cannot continue from a model; expected a max-margin method on raw features")
+            cause = self.method.name if self.bins is None else "bins"
+            raise InputError(f"{cause} cannot continue from a model; expected a max-margin method on raw features")
         ranker.start_from(_weights(getattr(start, "model", start), data))
 
 
@@ -214,27 +214,27 @@ def plan(
     if isinstance(method, str):
         method = parse_method(method)
     defaults = method.defaults()
-    given = dict(settings or {})
-    unknown = [name for name in given if name not in defaults]
+    parameters = dict(settings or {})
+    unknown = [name for name in parameters if name not in defaults]
     if unknown:
         meant = hint(unknown[0], defaults) or f"expected one of {', '.join(sorted(defaults))}"
         raise InputError(f"{method.name} has no parameter {unknown[0]!r}; {meant}")
-    bins = given.pop("bins", None)
+    bins = parameters.pop("bins", None)
     check_value("bins", bins, BINS.rules)
-    losses = given.get("losses", defaults.get("losses"))
+    losses = parameters.get("losses", defaults.get("losses"))
     if "losses" in defaults and not (isinstance(losses, list | tuple) and len(losses) > 1):
         raise InputError(f"{method.name} trains for several losses at once; expected losses such as map and mrr@10")
     shared: dict[str, Any] = {"n_jobs": n_jobs, "random_state": random_state}
     if measure is not None:
         shared["eval_measure"] = parse_goal(measure)
-    crossed = given.get("cv") is not None
+    crossed = parameters.get("cv") is not None
     if crossed and validated:
         raise InputError("cv chooses by cross-validation, but there is validation data; expected one of the two")
-    if (crossed or validated) and given.get("lam") is None:
+    if (crossed or validated) and parameters.get("lam") is None:
         shared["C"] = "auto"
     if "measure" in defaults:
-        given["measure"] = parse_goal(given.get("measure", defaults["measure"]))
-    ranker = method.make(**{name: value for name, value in shared.items() if name in defaults} | given)
+        parameters["measure"] = parse_goal(parameters.get("measure", defaults["measure"]))
+    ranker = method.make(**{name: value for name, value in shared.items() if name in defaults} | parameters)
     ranker.check_parameters()
     ranker.eval_measure = ranker.measure_to_choose_by()
     return Plan(method, ranker, ranker.eval_measure, bins)
@@ -282,9 +282,9 @@ def held_out(data: RankingData, valid: RankingData) -> tuple[RankingData, tuple[
         matched = valid.matched_to(data.n_features, data.feature_names)
     notices = shared_notices(data, matched)
     if valid.n_features < data.n_features:
-        what = f"the validation data has {valid.n_features:,} of the training data's {data.n_features:,} features"
+        text = f"the validation data has {valid.n_features:,} of the training data's {data.n_features:,} features"
         values = {"validation": valid.n_features, "features": data.n_features}
-        notices += (Notice(Kind.OTHER_FEATURES, f"{what}; the others count as 0, as text leaves zeros out", values),)
+        notices += (Notice(Kind.OTHER_FEATURES, f"{text}; the others count as 0, as text leaves zeros out", values),)
     return matched, notices
 
 
@@ -335,8 +335,8 @@ def _weights(model: Any, data: RankingData) -> Array:
             raise InputError("was trained on features of other names; expected those of the training data")
         return np.array([weights[name] for name in names])
     if model.n_features != data.n_features:
-        what = f"has {model.n_features:,} features, but the training data has {data.n_features:,}"
-        raise InputError(f"{what}; expected a model of the same features")
+        counts = f"{model.n_features:,} features, but the training data has {data.n_features:,}"
+        raise InputError(f"has {counts}; expected a model of the same features")
     return model.coef
 
 
