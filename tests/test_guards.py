@@ -216,7 +216,6 @@ SHARED_NAMES = {
     "order": "the tie rule; the order of a max-margin training",
     "partitions": "partitions: on disk, of trees while they grow, and these on a device",
     "products": ON_A_DEVICE,
-    "records": "the file of a judge; rows of text",
     "results": "the results folder of an experiment: written, and read by reports",
     "splits": "splits of queries; splits of trees on a device",
     "statistics": "of features; of the runs in a report",

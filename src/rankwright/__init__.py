@@ -92,11 +92,8 @@ _HOMES = {
     ),
     "rankwright.evaluation.comparison": (
         "Comparison",
-        "compare",
-    ),
-    "rankwright.evaluation.contribution_plot": ("plot_contributions",),
-    "rankwright.evaluation.curves": (
         "QueryCurves",
+        "compare",
         "curve_measures",
         "query_curves",
     ),
@@ -110,6 +107,7 @@ _HOMES = {
     "rankwright.evaluation.importance": (
         "PermutationImportance",
         "permutation_importance",
+        "plot_contributions",
     ),
     "rankwright.evaluation.significance": ("queries_needed",),
     "rankwright.exporting.export": (

@@ -6,7 +6,7 @@ from scipy import sparse
 
 from rankwright import InputError, plot_contributions
 from rankwright.data.display import drawn
-from rankwright.evaluation import contribution_plot
+from rankwright.evaluation import importance
 
 
 def make(n=300, d=4, seed=0):
@@ -32,7 +32,7 @@ def test_the_features_that_add_most_are_on_top(tmp_path):
 
 def test_points_lie_at_their_contributions_and_apart():
     contributions, X = make(n=100, d=1)
-    figure = drawn(lambda: contribution_plot._swarm(contributions, X, ["one"]))
+    figure = drawn(lambda: importance._swarm(contributions, X, ["one"]))
     _, points = figure.axes[0].collections[:2]
     at = points.get_offsets()
     np.testing.assert_allclose(np.sort(at[:, 0]), np.sort(contributions[:, 0]))
@@ -40,13 +40,13 @@ def test_points_lie_at_their_contributions_and_apart():
     shades = points.get_array()
     assert (shades.min(), shades.max()) == (0.0, 1.0)
     assert np.array_equal(np.argsort(shades), np.argsort(X[:, 0]))
-    crowd = contribution_plot._spread(np.zeros(7), 1.0)
+    crowd = importance._spread(np.zeros(7), 1.0)
     assert len(set(np.round(crowd, 6))) == 7
-    assert contribution_plot._shares(np.array([2.0, 2.0, np.nan])).tolist() == [0.5, 0.5, 0.5]
+    assert importance._shares(np.array([2.0, 2.0, np.nan])).tolist() == [0.5, 0.5, 0.5]
 
 
 def test_bars_from_top_to_bottom():
-    figure = drawn(lambda: contribution_plot._bars(["a", "b", "c $x$"], [2.0, -1.0, 0.0], "why"))
+    figure = drawn(lambda: importance._bars(["a", "b", "c $x$"], [2.0, -1.0, 0.0], "why"))
     bars = figure.axes[0].patches
     assert [bar.get_width() for bar in bars] == [2.0, -1.0, 0.0]
     assert bars[0].get_y() > bars[1].get_y() > bars[2].get_y()

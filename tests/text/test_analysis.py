@@ -15,7 +15,6 @@ from rankwright.text.analysis import (
     SNOWBALL,
     START,
     STOP_WORDS,
-    analyzer,
     character_classes,
     prepared,
     recalled,
@@ -24,7 +23,7 @@ from rankwright.text.analysis import (
     with_one_tokenizer,
 )
 from rankwright.text.contents import Vocabulary, as_lines
-from rankwright.text.tokenizer import LINES, Lexicon
+from rankwright.text.postings import LINES, Lexicon
 from rankwright.text.writer import _encoded
 
 ODD = "aAbBzZ019_- .'\n\t\0éÉßẞİıΣσςñ\u0303\u0301Åŉहिन्दीไทย漢字あǅ²½٣Ⅷ\ufe0f❤😀𝒜𐐀𐐨\u200d\U000e0100\U00020000"
@@ -164,21 +163,21 @@ def test_classes_of_all_characters():
 
 def test_analysers_by_name():
     text = "The runners were running, generously"
-    assert analyzer("plain")(text) == ["the", "runners", "were", "running", "generously"]
+    assert Analyzer("plain")(text) == ["the", "runners", "were", "running", "generously"]
     stem = Stemmer.Stemmer("porter").stemWord
-    assert analyzer("porter")(text) == [stem(word) for word in split_words(text)]
-    assert analyzer("porter+stop")(text) == ["runner", "run", "gener"]
-    assert analyzer("porter+stop")("to be or not to be") == []
+    assert Analyzer("porter")(text) == [stem(word) for word in split_words(text)]
+    assert Analyzer("porter+stop")(text) == ["runner", "run", "gener"]
+    assert Analyzer("porter+stop")("to be or not to be") == []
 
 
 def test_stop_words_are_those_of_snowball_and_are_dropped_before_stemming():
     listed = SNOWBALL.split()
     assert len(listed) == len(set(listed)) == 174
-    assert analyzer("porter+stop")(SNOWBALL.upper()) == []
-    assert analyzer("porter+stop")("Don't they? Wings: what we'd been doing") == ["wing"]
+    assert Analyzer("porter+stop")(SNOWBALL.upper()) == []
+    assert Analyzer("porter+stop")("Don't they? Wings: what we'd been doing") == ["wing"]
     assert "above" in STOP_WORDS
-    assert analyzer("porter")("above") == ["abov"]
-    assert analyzer("porter+stop")("above abov") == ["abov"]  # a stop word is a word, not a stem
+    assert Analyzer("porter")("above") == ["abov"]
+    assert Analyzer("porter+stop")("above abov") == ["abov"]  # a stop word is a word, not a stem
 
 
 def test_own_analysers():
@@ -201,7 +200,7 @@ def test_one_way_to_cut_texts_up():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: analyzer("potter"), "unknown analyser 'potter'; expected plain, porter, porter\\+stop"),
+        (lambda: Analyzer("potter"), "unknown analyser 'potter'; expected plain, porter, porter\\+stop"),
         (lambda: Analyzer("a b", map_term=str.upper), "without commas or whitespace"),
         (lambda: Analyzer(""), "the analyser's name is ''"),
         (lambda: Analyzer("porter", map_term=str.upper), "expected another name"),
@@ -222,8 +221,8 @@ def test_one_way_to_cut_texts_up():
             "expected it again, as analyzers={'x': …}",
         ),
         (lambda: recalled(recorded([Analyzer("x", tokenize=list)]), {"x": str.upper}), "a tokeniser of your own"),
-        (lambda: recalled(recorded([analyzer("plain")]), {"y": Analyzer("z", map_term=str.upper)}), "same name"),
-        (lambda: recalled(recorded([analyzer("plain")]), {"y": Analyzer("y", tokenize=list)}), "tokenises differently"),
+        (lambda: recalled(recorded([Analyzer("plain")]), {"y": Analyzer("z", map_term=str.upper)}), "same name"),
+        (lambda: recalled(recorded([Analyzer("plain")]), {"y": Analyzer("y", tokenize=list)}), "tokenises differently"),
     ],
 )
 def test_analysers_that_cannot_be(make, message):
@@ -238,7 +237,7 @@ def test_analysers_are_recalled():
     assert found["mine"]("a-b c") == ["A-B", "C"]
     assert found["more"]("a-b c") == ["a", "c"]
     assert found["porter"]("Dogs,cats") == ["Dogs,cat"]
-    split = recalled(recorded([analyzer("plain", split_identifiers=True)]), {})
+    split = recalled(recorded([Analyzer("plain", split_identifiers=True)]), {})
     assert split["porter"]("camelCases") == ["camel", "case"]
 
 

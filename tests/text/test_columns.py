@@ -9,7 +9,7 @@ import pytest
 from toy_documents import WORDS, make_documents
 
 from rankwright import BM25, Columns, Dirichlet, InputError, build_index, feature_set
-from rankwright.text.analysis import analyzer
+from rankwright.text.analysis import Analyzer
 from rankwright.text.features import FEATURE_SETS
 from rankwright.text.search import Scorer
 
@@ -33,7 +33,7 @@ def index(tmp_path_factory):
 
 def seven_sums(query, doc, name, fields):
     """The features of SIGIR'06, term by term from the texts."""
-    analyze = analyzer(name)
+    analyze = Analyzer(name)
     texts = [Counter(term for field in fields for term in analyze(own.get(field, ""))) for _, own in DOCUMENTS]
     total = sum(text.total() for text in texts)
     own, length = texts[doc], texts[doc].total()

@@ -13,10 +13,8 @@ import rankwright.io.container as container_write
 from altered import alter_array, alter_header, alterations
 from rankwright import Index, InputError, build_index
 from rankwright.cli.main import main
-from rankwright.text.analysis import BUILT_IN, analyzer
-from rankwright.text.contents import INDEX
+from rankwright.text.analysis import BUILT_IN
 from rankwright.text.search import Scorer
-from rankwright.text.writer import IndexWriter
 
 
 @pytest.fixture
@@ -271,7 +269,20 @@ def test_an_interrupted_build_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_builders_close_their_files(tmp_path):
-    writer = container_write.FolderWriter(tmp_path, tmp_path, INDEX)
-    with pytest.raises(RuntimeError), IndexWriter(writer, (analyzer("plain"),), None, True, False, 9):
+def test_builders_close_their_files(tmp_path, monkeypatch):
+    opened = []
+
+    class Recorded(container_write.ArrayFile):
+        def __init__(self, *args):
+            super().__init__(*args)
+            opened.append(self)
+
+    def documents():
+        yield "a", "x"
         raise RuntimeError
+
+    monkeypatch.setattr(container_write, "ArrayFile", Recorded)
+    with pytest.raises(RuntimeError):
+        build_index(documents(), tmp_path / "a.index")
+    assert opened
+    assert all(file._file.closed for file in opened)

@@ -79,7 +79,7 @@ def test_columns(tmp_path, name):
 @pytest.mark.parametrize("size", [1 << 20, 50, 7, 1])
 def test_sgml(tmp_path, monkeypatch, name, size):
     monkeypatch.setattr(
-        "rankwright.text.records.line_chunks", lambda source, progress=None: chunks_of(source.path, size)
+        "rankwright.text.documents.line_chunks", lambda source, progress=None: chunks_of(source.path, size)
     )
     found = list(read_records(write(tmp_path / name, SGML)))
     assert [record[:2] for record in found] == [
@@ -105,7 +105,9 @@ def chunks_of(path, size):
 
 
 def test_sgml_with_a_tag_over_a_line_end(tmp_path, monkeypatch):
-    monkeypatch.setattr("rankwright.text.records.line_chunks", lambda source, progress=None: chunks_of(source.path, 1))
+    monkeypatch.setattr(
+        "rankwright.text.documents.line_chunks", lambda source, progress=None: chunks_of(source.path, 1)
+    )
     path = write(tmp_path / "a.sgml", "<DOC\n><DOCNO>a</DOCNO\n>x</DOC><DOC\nid='3'>\n<DOCNO>\nb\n</DOCNO></DOC\n>")
     assert read(path) == [("a", {"text": "x"}), ("b", {"text": ""})]
 

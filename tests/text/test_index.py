@@ -13,7 +13,7 @@ from toy_documents import files_of, make_documents
 
 import rankwright.text.postings as postings
 from rankwright import Analyzer, Index, InputError, InputWarning, build_index
-from rankwright.text.analysis import BUILT_IN, analyzer
+from rankwright.text.analysis import BUILT_IN
 
 
 def postings_of(documents, analyze, fields):
@@ -59,13 +59,13 @@ def test_every_view_against_dictionaries(tmp_path, field_views, analyzers):
     for name in BUILT_IN:
         for field in (None, *index.fields):
             view = index.view(name, field)
-            expected, lengths = postings_of(documents, analyzer(name), index.fields if field is None else [field])
+            expected, lengths = postings_of(documents, Analyzer(name), index.fields if field is None else [field])
             assert content(view) == expected
             assert view.lengths.tolist() == lengths
             assert list(view.terms) == sorted(expected)
             assert view.n_terms == len(view.terms) == len(expected)
             assert view.name == (name if field is None else f"{name},{field}")
-            assert view.analyze("The runners") == analyzer(name)("The runners")
+            assert view.analyze("The runners") == Analyzer(name)("The runners")
             kinds = [array.dtype for array in (view.indptr, view.docs, view.counts, view.lengths)]
             assert kinds == [np.int64, np.int32, np.int32, np.int32]
             assert not any(array.flags.writeable for array in (view.indptr, view.docs, view.counts, view.lengths))
@@ -94,7 +94,7 @@ def test_merging_in_blocks(tmp_path, monkeypatch):
         monkeypatch.setattr(function, "__defaults__", (64,))  # postings in a block
     build_index(documents, tmp_path / "b.index")
     assert files_of(tmp_path / "a.index") == files_of(tmp_path / "b.index")
-    expected, _ = postings_of(documents, analyzer("porter"), ["text"])
+    expected, _ = postings_of(documents, Analyzer("porter"), ["text"])
     assert content(Index.open(tmp_path / "b.index").view("porter")) == expected
 
 

@@ -7,7 +7,7 @@ import pytest
 from rankwright import InputError
 from rankwright.errors import InputWarning
 from rankwright.text.documents import read_documents
-from rankwright.text.records import decoded, html_fields, html_text, markdown_fields
+from rankwright.text.pages import decoded, html_fields, html_text, markdown_fields
 
 
 @pytest.mark.parametrize(

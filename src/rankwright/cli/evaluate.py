@@ -38,8 +38,7 @@ from rankwright.cluster.cluster import Transport
 from rankwright.data.dataset import RankingData
 from rankwright.data.trec_table import TrecTable
 from rankwright.errors import InputError
-from rankwright.evaluation.comparison import compare
-from rankwright.evaluation.curves import curve_measures, query_curves
+from rankwright.evaluation.comparison import compare, curve_measures, query_curves
 from rankwright.evaluation.evaluate import DEFAULT_MEASURES, Evaluation, Judgements, evaluate, evaluate_run
 from rankwright.evaluation.render import FORMATS, render
 from rankwright.evaluation.significance import CORRECTIONS, TESTS

@@ -248,7 +248,7 @@ def _value(value: float | str | None) -> str:
 
 
 def _draw(plot: Path, compared: _Comparison | None, query: str, shown: int) -> None:
-    from rankwright.evaluation.contribution_plot import write_bars
+    from rankwright.evaluation.importance import write_bars
 
     if compared is None:
         raise InputError(f"query {query!r} has only one document, so there is nothing to draw")
@@ -390,7 +390,7 @@ def _explain_features(
             drops = permutation_importance(model, data, measure, **settings)
     features = _features(model, contributions, values, drops)
     if plot is not None:
-        from rankwright.evaluation.contribution_plot import plot_contributions
+        from rankwright.evaluation.importance import plot_contributions
 
         plot_contributions(plot, contributions, values, model.names, n=shown)
         inform(f"wrote {plot}")

@@ -18,7 +18,7 @@ overlap goes on as it was (equation 32 of the paper). With s and l the lengths o
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -32,8 +32,7 @@ from rankwright.io.trec import TrecSource, trec_table
 
 __all__ = ["Agreement", "RunOverlap", "agreement", "cohen_kappa", "fleiss_kappa", "rank_biased_overlap"]
 
-Pair = tuple[str, str]
-Grades = Mapping[Pair, float]
+Grades = Mapping[tuple[str, str], float]
 WEIGHTS = ("none", "linear", "quadratic")
 
 
@@ -88,8 +87,8 @@ def agreement(grades: Mapping[str, Grades]) -> Agreement:
 
     Examples
     --------
-    >>> found = agreement({"ann": {("q", "a"): 2, ("q", "b"): 0}, "bob": {("q", "a"): 2, ("q", "b"): 1}})
-    >>> found.pairs[0].same, found.disagreements
+    >>> result = agreement({"ann": {("q", "a"): 2, ("q", "b"): 0}, "bob": {("q", "a"): 2, ("q", "b"): 1}})
+    >>> result.pairs[0].same, result.disagreements
     (0.5, (('q', 'b', {'ann': 0, 'bob': 1}),))
     """
     if len(grades) < 2:
@@ -99,20 +98,15 @@ def agreement(grades: Mapping[str, Grades]) -> Agreement:
     for judge, other in combinations(grades, 2):
         both = sorted(grades[judge].keys() & grades[other].keys())
         if both:
-            pairs.append(
-                _pair((judge, other), [grades[judge][key] for key in both], [grades[other][key] for key in both])
-            )
+            first, second = ([grades[name][key] for key in both] for name in (judge, other))
+            same = float(np.mean(np.asarray(first) == np.asarray(second)))
+            kappas = (cohen_kappa(first, second, weights) for weights in WEIGHTS)
+            pairs.append(PairOfJudges((judge, other), len(both), same, *kappas))
     common = sorted(set.intersection(*map(set, grades.values())))
     fleiss = fleiss_kappa([[judged[key] for judged in grades.values()] for key in common]) if common else math.nan
     return Agreement(
         {judge: len(judged) for judge, judged in grades.items()}, tuple(pairs), fleiss, len(common), _apart(grades)
     )
-
-
-def _pair(judges: tuple[str, str], first: Sequence[float], second: Sequence[float]) -> PairOfJudges:
-    same = float(np.mean(np.asarray(first) == np.asarray(second)))
-    kappas = (cohen_kappa(first, second, weights) for weights in WEIGHTS)
-    return PairOfJudges(judges, len(first), same, *kappas)
 
 
 def _apart(grades: Mapping[str, Grades]) -> tuple[tuple[str, str, dict[str, float]], ...]:
@@ -148,7 +142,7 @@ def cohen_kappa(first: npt.ArrayLike, second: npt.ArrayLike, weights: str = "non
     power = WEIGHTS.index(weights)
     observed = float(_costs(ours - theirs, power).mean())
     values, places = np.unique(np.concatenate([ours, theirs]), return_inverse=True)
-    counts = [np.bincount(part, minlength=len(values)) / len(ours) for part in np.split(places, 2)]
+    counts = [np.bincount(half, minlength=len(values)) / len(ours) for half in np.split(places, 2)]
     expected = float(counts[0] @ _costs(values[:, None] - values[None, :], power) @ counts[1])
     return 1.0 - observed / expected if expected else math.nan
 
@@ -225,8 +219,8 @@ def rank_biased_overlap(run: TrecSource, other: TrecSource, *, p: float = 0.9, d
 
     Examples
     --------
-    >>> found = rank_biased_overlap({"1": {"a": 3, "b": 2, "c": 1}}, {"1": {"a": 3, "c": 2, "b": 1}})
-    >>> round(found.mean, 4)
+    >>> result = rank_biased_overlap({"1": {"a": 3, "b": 2, "c": 1}}, {"1": {"a": 3, "c": 2, "b": 1}})
+    >>> round(result.mean, 4)
     0.955
     """
     if not 0 < p < 1:

@@ -36,7 +36,6 @@ DEFAULT_MEASURES = ("AP", "nDCG@10", "RR", "P@10")
 CONVENTIONS = ("trec", "letor")
 _RENDER = "rankwright.evaluation.render"  # draws the tables of this module and imports it, so it is found by name
 _MAX_QUERIES = 200  # in a notebook
-_NO_NAME = "scores"
 JUDGED = "Judged@10"  # among the facts of a run: how much of its top has judgements
 
 
@@ -91,7 +90,7 @@ class Evaluation(Displayed):
         return replace(self, measures=wanted, values=values, definitions=definitions)
 
     def _named(self) -> Evaluation:
-        return self if self.name else replace(self, name=_NO_NAME)
+        return self if self.name else replace(self, name="scores")
 
     def _shown_table(self) -> Any:
         evaluation = self._named()
@@ -233,13 +232,13 @@ def evaluate_rankings(
         raise InputError(f"convention is {convention!r}; expected trec or letor")
     if empty not in (0, 1, "skip"):
         raise InputError(f"empty is {empty!r}; expected 0, 1 or skip")
-    asked = tuple(dict.fromkeys(parse_measure(measure) for measure in measures))
-    if not asked:
+    parsed = tuple(dict.fromkeys(parse_measure(measure) for measure in measures))
+    if not parsed:
         raise InputError("no measures; expected at least one")
-    values = np.empty((rankings.n_queries, len(asked)))
+    values = np.empty((rankings.n_queries, len(parsed)))
     definitions = []
     without = np.zeros(rankings.n_queries, bool)
-    for column, measure in enumerate(asked):
+    for column, measure in enumerate(parsed):
         resolved = measure.resolve(convention)
         values[:, column] = resolved.value(rankings)
         if missing is not None:
@@ -253,7 +252,7 @@ def evaluate_rankings(
     if without.any():
         counted = "left out" if empty == "skip" else f"counted {empty}"
         notes = (f"queries without a relevant document: {without.sum()} of {len(without)}, {counted}",)
-    return Evaluation(query_ids, asked, values, tuple(definitions), name, notes, facts)
+    return Evaluation(query_ids, parsed, values, tuple(definitions), name, notes, facts)
 
 
 _LARGEST = float(np.finfo(np.float32).max)
@@ -276,7 +275,7 @@ class Judgements:
         return np.maximum(self.qrels.values, 0.0)
 
     @cached_property
-    def known(self) -> Rankings:
+    def judged(self) -> Rankings:
         """The judged labels of each query."""
         qrels = self.qrels
         return Rankings(self.labels, qrels.indptr, grades=qrels.values, strata=qrels.strata, subtopics=qrels.subtopics)
@@ -300,10 +299,10 @@ class Judgements:
             has_judgement = is_judged if values.ndim == 1 else is_judged[:, None]
             return np.where(has_judgement, values[rows], otherwise) if len(values) else np.full(len(rows), otherwise)
 
-        has_judgement, labels = self.known, of(self.labels, 0.0)
+        judged, labels = self.judged, of(self.labels, 0.0)
         assert labels is not None
-        more = of(has_judgement.grades, np.nan), of(has_judgement.strata, -1), of(has_judgement.subtopics, 0.0)
-        return Rankings(labels, indptr, has_judgement, is_judged, *more)
+        more = of(judged.grades, np.nan), of(judged.strata, -1), of(judged.subtopics, 0.0)
+        return Rankings(labels, indptr, judged, is_judged, *more)
 
 
 def evaluate_run(
@@ -348,7 +347,10 @@ def evaluate_run(
     query_ids = judged.qrels.query_ids
     unknown = table.n_queries - (len(absent) - int(absent.sum()))
     if unknown:
-        _warn_unknown(judged, table, unknown)
+        stranger = np.array([query not in judged.row_of for query in table.query_ids.tolist()])
+        documents = int(np.diff(table.indptr)[stranger].sum())
+        message = f"ignored {documents} documents of {unknown} unjudged queries"
+        warnings.warn(f"{table.name or 'the run'}: {message}", InputWarning, stacklevel=2)
     ties = "ties by document id (scores compared in float32)"
     title = table.name if name is None else name
     result = evaluate_rankings(rankings, query_ids, measures, convention, empty, ties, title, missing=absent)
@@ -384,13 +386,6 @@ def _ranked(judged: Judgements, run: TrecTable) -> tuple[Rankings, Array]:
         runs.append(rows[order[start:stop] - start])
     ranked = np.concatenate(runs) if runs else np.zeros(0, np.int64)
     return judged.ranked(ranked, sizes_to_indptr(sizes)), absent
-
-
-def _warn_unknown(judged: Judgements, run: TrecTable, unknown: int) -> None:
-    stranger = np.array([query not in judged.row_of for query in run.query_ids.tolist()])
-    documents = int(np.diff(run.indptr)[stranger].sum())
-    message = f"ignored {documents} documents of {unknown} unjudged queries"
-    warnings.warn(f"{run.name or 'the run'}: {message}", InputWarning, stacklevel=3)
 
 
 _CHOICES = tuple(range(10, 101, 10))  # values of k that are tried, those of ranx

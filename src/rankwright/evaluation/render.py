@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 
 from rankwright.errors import InputError
-from rankwright.evaluation.comparison import Comparison, Difference
+from rankwright.evaluation.comparison import ALPHA, Comparison, Difference, comparison_rows
 from rankwright.evaluation.evaluate import Evaluation, shared_notes
 
 FORMATS = ("text", "markdown", "latex", "csv", "json")
-_ALPHA = 0.05
 _SHORT = {"t": "t-test", "wilcoxon": "Wilcoxon", "sign": "sign", "randomization": "random."}
 
 
@@ -47,24 +46,17 @@ def render(
 ) -> str:
     """Render evaluations or a comparison in one of the ``FORMATS``.
 
-    `result`: what to render. `kind`: the format. `per_query`: of evaluations: show every query. `compared`: with a
-    comparison: the evaluations that it compares, the baseline first, to show every query.
-
-    Examples
-    --------
-    >>> from rankwright import evaluate
-    >>> print(render([evaluate([1, 0], [0.2, 0.1], [1, 1], measures=["AP"], name="mine")], "csv"), end="")
-    system,AP
-    mine,1.0
+    `per_query`: of evaluations: show every query. `compared`: with a comparison: the evaluations that it compares, the
+    baseline first, to show every query.
     """
     if kind not in FORMATS:
         raise InputError(f"unknown format {kind!r}; expected one of {', '.join(FORMATS)}")
     if isinstance(result, Comparison):
         if kind == "json":
-            more = {"per_query": differences_dict(compared)} if compared else {}
+            more = {"per_query": _differences_dict(compared)} if compared else {}
             return json.dumps(plain({**dataclasses.asdict(result), **more}), indent=2, ensure_ascii=False) + "\n"
         if kind == "csv":
-            return csv_text(*(difference_records(compared) if compared else _comparison_records(result)))
+            return csv_text(*(_difference_records(compared) if compared else _comparison_records(result)))
         drawn = _DRAW[kind](comparison_table(result))
         return f"{drawn}\n{_DRAW[kind](_differences_table(compared))}" if compared else drawn
     if kind == "json":
@@ -125,7 +117,7 @@ def comparison_table(comparison: Comparison) -> TextTable:
         rows.append((measure, f"{comparison.baseline} (baseline)", figure(mean), *("",) * (len(header) - 3)))
         rows.extend(_difference_row(row)[: len(header)] for row in comparison.differences if row.measure == measure)
         best += _best(rows, range(first, len(rows)), 2)
-    marks = f"* p < {_ALPHA:g}" + ("" if comparison.correction == "none" else " after the correction")
+    marks = f"* p < {ALPHA:g}" + ("" if comparison.correction == "none" else " after the correction")
     notes = (*comparison.definitions, *comparison.method, marks, *comparison.notes)
     return TextTable(header, tuple(rows), notes, 2, frozenset(rules - {0}), frozenset(best))
 
@@ -138,7 +130,7 @@ def _differences_table(evaluations: Sequence[Evaluation]) -> TextTable:
     rules = set()
     for measure in map(str, evaluations[0].measures):
         rules.add(len(rows))
-        for query, values, gains in query_differences(evaluations, measure):
+        for query, values, gains in _query_differences(evaluations, measure):
             shown = [*map(figure, values), *("–" if math.isnan(gain) else f"{gain:+.4f}" for gain in gains)]
             rows.append((measure, str(query), *shown))
     return TextTable(("measure", "query", *names, *apart), tuple(rows), (), 2, frozenset(rules - {0}))
@@ -161,7 +153,7 @@ def figure(value: float) -> str:
 
 def _p(p: float) -> str:
     shown = "<0.0001" if p < 0.0001 else f"{p:.4f}"
-    return shown + ("*" if p < _ALPHA else " ")
+    return shown + ("*" if p < ALPHA else " ")
 
 
 def _text(table: TextTable) -> str:
@@ -266,14 +258,7 @@ def _comparison_records(comparison: Comparison) -> tuple[list[str], list[list[An
     header += ["wins", "ties", "losses"]
     header += [f"{kind}_{test}" for kind in ("p", "p_corrected") for test in comparison.tests]
     header += ["queries_needed"] * (comparison.power is not None)
-    records = [
-        [row.measure, row.system, comparison.baseline, row.queries, row.mean, row.baseline_mean, row.difference]
-        + [*row.interval, row.wins, row.ties, row.losses]
-        + [kind[test] for kind in (row.p, row.p_corrected) for test in comparison.tests]
-        + [row.queries_needed or ""] * (comparison.power is not None)
-        for row in comparison.differences
-    ]
-    return header, records
+    return header, [[row[name] for name in header] for row in comparison_rows(comparison)]
 
 
 def _evaluation_dict(evaluations: Sequence[Evaluation], per_query: bool) -> dict[str, Any]:
@@ -301,7 +286,7 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def query_differences(
+def _query_differences(
     evaluations: Sequence[Evaluation], measure: str
 ) -> Iterator[tuple[Any, list[float], list[float]]]:
     """The queries that count for the baseline, which comes first, and for at least one other system.
@@ -317,25 +302,24 @@ def query_differences(
             yield query, values, gains
 
 
-def difference_records(evaluations: Sequence[Evaluation]) -> tuple[list[str], list[list[Any]]]:
+def _difference_records(evaluations: Sequence[Evaluation]) -> tuple[list[str], list[list[Any]]]:
     """A header, and a record for every measure, query and system but the baseline."""
     base, *others = evaluations
     records = [
         [str(measure), query, system.name, base.name, value, values[0], gain]
         for measure in base.measures
-        for query, values, gains in query_differences(evaluations, str(measure))
+        for query, values, gains in _query_differences(evaluations, str(measure))
         for system, value, gain in zip(others, values[1:], gains, strict=True)
     ]
     return ["measure", "query", "system", "baseline", "value", "baseline_value", "difference"], records
 
 
-def differences_dict(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, dict[str, float]]]:
-    """Values by measure, query and system."""
+def _differences_dict(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, dict[str, float]]]:
     names = [evaluation.name for evaluation in evaluations]
     return {
         str(measure): {
             str(query): dict(zip(names, values, strict=True))
-            for query, values, _ in query_differences(evaluations, str(measure))
+            for query, values, _ in _query_differences(evaluations, str(measure))
         }
         for measure in evaluations[0].measures
     }

@@ -120,14 +120,8 @@ TESTS: dict[str, tuple[str, Callable[[Array, int, int], float]]] = {
 def p_value(test: str, differences: npt.ArrayLike, *, n_resamples: int = 9999, random_state: int = 0) -> float:
     """The two-tailed p-value of one paired test.
 
-    `test` ({"t", "wilcoxon", "sign", "randomization"}): the test. `differences`: one number per query: system minus
-    baseline. `n_resamples`, `random_state`: for the randomisation test: number of random sign flips (all, if there are
-    no more), and random seed.
-
-    Examples
-    --------
-    >>> p_value("sign", [0.1, 0.2, 0.1, 0.3, 0.2, 0.1])
-    0.03125
+    `test`: one of ``TESTS``. `differences`: one number per query: system minus baseline. `n_resamples`, `random_state`:
+    for the randomisation test: number of random sign flips (all, if there are no more), and random seed.
     """
     if test not in TESTS:
         raise InputError(f"unknown test {test!r}; expected one of {', '.join(TESTS)}")
@@ -184,8 +178,8 @@ def bootstrap_intervals(
     Examples
     --------
     >>> columns = [[0.1, 0.0, 0.2, 0.1, 0.3], [0.0, 0.0]]
-    >>> found = bootstrap_intervals(columns)
-    >>> found == [bootstrap_interval(column) for column in columns]
+    >>> intervals = bootstrap_intervals(columns)
+    >>> intervals == [bootstrap_interval(column) for column in columns]
     True
     """
     arrays = [np.asarray(column, np.float64) for column in columns]
@@ -232,8 +226,7 @@ def _bias_corrected(differences: Array, means: Array, confidence: float) -> tupl
     return float(low), float(high)
 
 
-MAX_QUERIES = 1_000_000
-"""Differences that would need more are not looked into."""
+_MAX_QUERIES = 1_000_000  # differences that would need more are not looked into
 
 
 def queries_needed(differences: npt.ArrayLike, *, power: float = 0.8, alpha: float = 0.05) -> int | None:
@@ -267,7 +260,7 @@ def queries_needed(differences: npt.ArrayLike, *, power: float = 0.8, alpha: flo
     if deviation < 1e-12 * abs(values.mean()):
         return 2
     effect = abs(float(values.mean())) / deviation
-    if _power(MAX_QUERIES, effect, alpha) < power:
+    if _power(_MAX_QUERIES, effect, alpha) < power:
         return None
     low, high = 1, 2  # too few, enough
     while _power(high, effect, alpha) < power:

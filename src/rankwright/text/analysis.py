@@ -17,6 +17,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from rankwright._types import Array
 from rankwright.errors import InputError
@@ -27,8 +28,8 @@ BUILT_IN = ("plain", "porter", "porter+stop")
 
 # A word starts with a letter or a digit and continues with letters, digits and combining marks, in any script;
 # everything else, including the underscore, separates words. Words are in lower case and composed form (NFC), so that é
-# is the same word however it was typed. This is the definition, used for queries: text/tokenizer.py does the
-# same for many documents at once.
+# is the same word however it was typed. This is the definition, used for queries: text/postings.py does the same
+# for many documents at once.
 
 MARK, START = 1, 2
 _ASCII_WORDS = re.compile("[a-z0-9]+")
@@ -62,6 +63,13 @@ def prepared(text: str, split_identifiers: bool) -> str:
     return text.lower()
 
 
+def frozen(array: Array, dtype: npt.DTypeLike | None = None) -> Array:
+    """A contiguous, read-only view, as mapped arrays are: kernels then see one type of array."""
+    array = np.ascontiguousarray(array, dtype).view()
+    array.flags.writeable = False
+    return array
+
+
 @cache
 def character_classes() -> Array:
     """For every code point: ``START`` for letters and digits, ``MARK`` for marks, 0 for separators."""
@@ -72,8 +80,7 @@ def character_classes() -> Array:
         classes[word.start() : word.end()] = START
     for start, stop in _mark_ranges():
         classes[start:stop] = np.maximum(classes[start:stop], MARK)
-    classes.flags.writeable = False
-    return classes
+    return frozen(classes)
 
 
 @cache
@@ -204,37 +211,24 @@ CustomAnalyzer = Analyzer | Callable[[str], str | None]
 """An analyser of your own, or just its map from a word to a term."""
 
 
-def analyzer(which: str | Analyzer, split_identifiers: bool = False) -> Analyzer:
-    """An analyser by name; an Analyzer is returned unchanged.
-
-    Examples
-    --------
-    >>> analyzer("porter")("Many words")
-    ['mani', 'word']
-    """
-    return which if isinstance(which, Analyzer) else Analyzer(which, split_identifiers=split_identifiers)
-
-
 def with_one_tokenizer(
     analyzers: Sequence[str | Analyzer] | str | Analyzer, split_identifiers: bool = False
 ) -> tuple[Analyzer, ...]:
     """The analysers of an index: unique, and with a common first stage, as an index tokenises its texts once."""
     if isinstance(analyzers, str | Analyzer):
         analyzers = (analyzers,)
-    made = [analyzer(which) for which in analyzers]
+    made = [item if isinstance(item, Analyzer) else Analyzer(item) for item in analyzers]
     if not made:
         raise InputError(f"no analysers; expected at least one of {', '.join(BUILT_IN)}, or your own")
-    names = [analyzer_.name for analyzer_ in made]
+    names = [analyzer.name for analyzer in made]
     for name in names:
         if names.count(name) > 1:
             raise InputError(f"duplicate analyser {name!r}")
-    tokenizers = {analyzer_.tokenize for analyzer_ in made if analyzer_.tokenize is not None}
-    split = split_identifiers or any(analyzer_.split_identifiers for analyzer_ in made)
+    tokenizers = {analyzer.tokenize for analyzer in made if analyzer.tokenize is not None}
+    split = split_identifiers or any(analyzer.split_identifiers for analyzer in made)
     if len(tokenizers) > 1 or (tokenizers and split):
         raise InputError("the analysers tokenise differently; expected one tokeniser, as texts are read once")
-    return tuple(
-        replace(analyzer_, tokenize=next(iter(tokenizers), None), split_identifiers=split) for analyzer_ in made
-    )
+    return tuple(replace(analyzer, tokenize=next(iter(tokenizers), None), split_identifiers=split) for analyzer in made)
 
 
 def checked_words(words: Any, name: str) -> list[str]:
@@ -251,9 +245,9 @@ def recorded(analyzers: Sequence[Analyzer]) -> dict[str, Any]:
     first = analyzers[0]
     tokenizer: dict[str, Any] = {"split_identifiers": first.split_identifiers}
     if first.tokenize is not None:
-        custom = [analyzer_.name for analyzer_ in analyzers if analyzer_.name not in BUILT_IN]
+        custom = [analyzer.name for analyzer in analyzers if analyzer.name not in BUILT_IN]
         tokenizer = {"own": (custom or [first.name])[0]}
-    named = [{"name": analyzer_.name, "own": analyzer_.name not in BUILT_IN} for analyzer_ in analyzers]
+    named = [{"name": analyzer.name, "own": analyzer.name not in BUILT_IN} for analyzer in analyzers]
     return {"tokenizer": tokenizer, "analyzers": named}
 
 
@@ -263,24 +257,24 @@ def recalled(kept: Mapping[str, Any], given: Mapping[str, CustomAnalyzer]) -> di
     `kept`: what :func:`recorded` returned. `given`: must include the custom analysers of the index.
     """
     custom = {
-        name: analyzer_ if isinstance(analyzer_, Analyzer) else Analyzer(name, map_term=analyzer_)
-        for name, analyzer_ in given.items()
+        name: analyzer if isinstance(analyzer, Analyzer) else Analyzer(name, map_term=analyzer)
+        for name, analyzer in given.items()
     }
-    for name, analyzer_ in custom.items():
-        if analyzer_.name != name:
-            raise InputError(f"the analyser given as {name!r} is named {analyzer_.name!r}; expected the same name")
-    bringer = kept["tokenizer"].get("own")
+    for name, analyzer in custom.items():
+        if analyzer.name != name:
+            raise InputError(f"the analyser given as {name!r} is named {analyzer.name!r}; expected the same name")
+    with_tokenizer = kept["tokenizer"].get("own")
     needed = [entry["name"] for entry in kept["analyzers"] if entry["own"]]
-    for name in needed if bringer is None else [*needed, bringer]:
-        if name not in custom or (name == bringer and custom[name].tokenize is None):
-            kind = "a tokeniser" if name == bringer else "an analyser"
+    for name in needed if with_tokenizer is None else [*needed, with_tokenizer]:
+        if name not in custom or (name == with_tokenizer and custom[name].tokenize is None):
+            kind = "a tokeniser" if name == with_tokenizer else "an analyser"
             raise InputError(f"was built with {kind} of your own; expected it again, as analyzers={{{name!r}: …}}")
-    tokenize = None if bringer is None else custom[bringer].tokenize
+    tokenize = None if with_tokenizer is None else custom[with_tokenizer].tokenize
     split = bool(kept["tokenizer"].get("split_identifiers", False))
     usable = {name: Analyzer(name) for name in BUILT_IN} | custom
-    if any(analyzer_.tokenize not in (None, tokenize) for analyzer_ in usable.values()):
+    if any(analyzer.tokenize not in (None, tokenize) for analyzer in usable.values()):
         raise InputError("an analyser given tokenises differently from the index; expected the same tokeniser")
-    return {name: replace(analyzer_, tokenize=tokenize, split_identifiers=split) for name, analyzer_ in usable.items()}
+    return {name: replace(analyzer, tokenize=tokenize, split_identifiers=split) for name, analyzer in usable.items()}
 
 
 def _stems(words: Sequence[str]) -> list[str]:

@@ -12,22 +12,21 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rankwright._types import Array
+from rankwright.data.order import sizes_to_indptr
 from rankwright.errors import InputError
 from rankwright.io.container import Container, FolderWriter, Format
 from rankwright.io.roles import ROLES
-from rankwright.text.analysis import Analyzer
+from rankwright.text.analysis import Analyzer, frozen
 
 Postings = tuple[Array, Array, Array]
 """``indptr`` (fields × terms + 1), ``docs`` and ``counts``: see :mod:`rankwright.text.postings`."""
 Strings = tuple[Array, Array]
 """UTF-8 strings back to back, and where each starts (and the last ends)."""
-Other = TypeVar("Other")
 _REMEMBERED = 1 << 17
 _LINE_END = ord("\n")
 _RESERVED = ",()[]"
@@ -65,12 +64,6 @@ class Vocabulary(Mapping[str, int]):
             raise KeyError(word)
         return number
 
-    @overload
-    def get(self, word: str, /) -> int | None: ...
-
-    @overload
-    def get(self, word: str, default: int | Other, /) -> int | Other: ...
-
     def get(self, word: str, default: Any = None, /) -> Any:
         """The number of a word, or the default; without an exception inside, as many words of queries are unknown."""
         number = self._find(word)
@@ -80,17 +73,15 @@ class Vocabulary(Mapping[str, int]):
         return isinstance(word, str) and self._find(word) >= 0
 
     def word(self, number: int) -> str:
-        """The word with this number."""
         if not 0 <= number < self._length:
             raise IndexError(f"word number {number} is out of range; there are {self._length:,} words")
         return _decoded(self._bytes(number))
 
     def words(self) -> list[str]:
-        """All words in order."""
-        every = _decoded(self._data.tobytes()).split("\n")[:-1]
-        if len(every) != len(self._offsets) - 1:
-            raise InputError(f"{len(every):,} words; expected {len(self._offsets) - 1:,}")
-        return every if self._members is None else [every[i] for i in self._members.tolist()]
+        words = _decoded(self._data.tobytes()).split("\n")[:-1]
+        if len(words) != len(self._offsets) - 1:
+            raise InputError(f"{len(words):,} words; expected {len(self._offsets) - 1:,}")
+        return words if self._members is None else [words[i] for i in self._members.tolist()]
 
     def _bytes(self, number: int) -> bytes:
         i = number if self._members is None else self._members[number]
@@ -154,17 +145,17 @@ class Contents:
         """
         from rankwright.text.postings import add_counts, first_unsound  # compiled
 
-        indptr, docs, counts = (_frozen(array) for array in self.postings)
-        lengths = _frozen(self.lengths)
+        indptr, docs, counts = (frozen(array) for array in self.postings)
+        lengths = frozen(self.lengths)
         firsts, lasts = indptr[:, 0], indptr[:, -1]
         if firsts[0] != 0 or lasts[-1] != len(docs) or (firsts[1:] != lasts[:-1]).any():
             raise InputError("the boundaries of the postings do not cover all of them")
         if (indptr[:, 1:] < indptr[:, :-1]).any():
             raise InputError("the boundaries of the postings do not increase")
-        every = np.arange(indptr.shape[1] - 1)
+        terms = np.arange(indptr.shape[1] - 1)
         for field, field_lengths in zip(indptr, lengths, strict=True):
             sums = np.zeros(len(field_lengths), np.int64)
-            if first_unsound(every, field, docs, counts, len(field_lengths)) >= 0:
+            if first_unsound(terms, field, docs, counts, len(field_lengths)) >= 0:
                 raise InputError("the postings of a word are not sound; expected ascending documents and their counts")
             if (
                 not add_counts(docs[field[0] : field[-1]], counts[field[0] : field[-1]], sums)
@@ -192,7 +183,7 @@ class Contents:
 
 
 def load_contents(stored: Container) -> Contents:
-    """Map the arrays of an index into memory and check their shapes against its header."""
+    """Map the arrays of an index into memory; their shapes are checked against its header."""
     header = stored.header
     n_docs, n_terms, n_empty, n_tokens = (_number(header, key) for key in ("documents", "terms", "empty", "tokens"))
     fields = _fields(header["fields"])
@@ -217,7 +208,6 @@ def header_of_numbers(names: Collection[str]) -> dict[str, Any]:
 
 
 def _numbers(stored: Container, fields: tuple[str, ...], n_docs: int) -> dict[str, Array]:
-    """The numbers of an index, which it has from version 2 on."""
     names = stored.header.get("numbers", [])
     if not isinstance(names, list):
         raise InputError(f"the numbers in {INDEX.header} are not a list of names")
@@ -227,7 +217,7 @@ def _numbers(stored: Container, fields: tuple[str, ...], n_docs: int) -> dict[st
     return dict(zip(names, stored.array("numbers", np.float64, (len(names), n_docs)), strict=True))
 
 
-def checked_number_names(names: Sequence[str], fields: Iterable[str] = ()) -> list[str]:
+def checked_number_names(names: Sequence[str], fields: Collection[str] = ()) -> list[str]:
     """The names of numbers, if they are valid and different from text fields and from each other."""
     given = [names] if isinstance(names, str) else list(names)
     for name in given:
@@ -237,9 +227,8 @@ def checked_number_names(names: Sequence[str], fields: Iterable[str] = ()) -> li
             raise InputError(f"a number cannot be called {name!r}; expected another name")
         if given.count(name) > 1:
             raise InputError(f"duplicate number {name!r}")
-    both = [name for name in given if name in set(fields)]
-    if both:
-        raise InputError(f"{both[0]!r} is both a text field and a number; expected different names")
+        if name in fields:
+            raise InputError(f"{name!r} is both a text field and a number; expected different names")
     return given
 
 
@@ -265,13 +254,6 @@ def _strings(stored: Container, name: str, offsets_name: str, number: int) -> St
     return data, offsets
 
 
-def _frozen(array: Array, dtype: npt.DTypeLike | None = None) -> Array:
-    """A contiguous, read-only view, as mapped arrays are: kernels then see one type of array."""
-    array = np.ascontiguousarray(array, dtype).view()
-    array.flags.writeable = False
-    return array
-
-
 @dataclass(frozen=True, eq=False)
 class Ids:
     """Document ids, straight from two arrays.
@@ -286,12 +268,7 @@ class Ids:
     checksum: str
 
     def __getitem__(self, doc: int) -> str:
-        """The id of a document."""
         return self.decoded(self.data[int(self.offsets[doc]) : int(self.offsets[doc + 1]) - 1])
-
-    def of(self, docs: Iterable[int]) -> list[str]:
-        """The ids of several documents."""
-        return [self[int(doc)] for doc in docs]
 
     def decoded(self, data: Array | bytes) -> str:
         """The text in some bytes of the index; bytes that are not UTF-8 are damage."""
@@ -313,8 +290,8 @@ class View:
     `terms`: the number of every term. `indptr`: term ``t`` owns the postings ``indptr[t]:indptr[t+1]``. `docs`: the
     documents of the postings, ascending within a term. `counts`: how often the term occurs in the document; at least 1.
     `lengths`: number of terms in each document, with repetition. `analyze`: maps a text to its terms, as for the
-    documents. `name`: ``"porter+stop"``, or ``"porter+stop,title"`` for one field. `path`: the index it belongs to.
-    `ids`: the ids of the documents.
+    documents. `name`: ``"porter+stop"``, or ``"porter+stop,title"`` for one field. `ids`: the ids of the documents, if
+    it belongs to an index.
 
     Notes
     -----
@@ -329,7 +306,6 @@ class View:
     lengths: Array
     analyze: Callable[[str], list[str]]
     name: str = ""
-    path: Path | None = None
     ids: Ids | None = None
 
     def __post_init__(self) -> None:
@@ -371,23 +347,21 @@ class View:
         """Boundaries, documents, counts and lengths as compiled code takes them: plain, read-only, of one type."""
         types = (np.int64, np.int32, np.int32, np.int32)
         given = (self.indptr, self.docs, self.counts, self.lengths)
-        return tuple(_frozen(array, dtype) for array, dtype in zip(given, types, strict=True))  # type: ignore[return-value]
+        return tuple(frozen(array, dtype) for array, dtype in zip(given, types, strict=True))  # type: ignore[return-value]
 
     @cached_property
     def _is_checked(self) -> Array:
         return np.zeros(self.n_terms, bool)
 
     def _unsound(self, problem: str) -> InputError:
-        return InputError(problem if self.path is None else f"damaged index: {problem}", self.path)
+        return InputError(problem) if self.ids is None else INDEX.damaged(self.ids.path, problem)
 
     @property
     def n_docs(self) -> int:
-        """Number of documents."""
         return len(self.lengths)
 
     @property
     def n_terms(self) -> int:
-        """Number of distinct terms."""
         return len(self.indptr) - 1
 
     @cached_property
@@ -397,22 +371,17 @@ class View:
 
     @cached_property
     def doc_counts(self) -> Array:
-        """Number of documents that contain each term."""
+        """Documents that contain each term."""
         return np.diff(self.indptr)
 
     @cached_property
     def total_counts(self) -> Array:
-        """Number of occurrences of each term in all documents."""
+        """Occurrences of each term in all documents."""
         totals = np.zeros(self.n_terms, np.int64)
         used = np.flatnonzero(self.doc_counts)  # reduceat would give empty terms the next count
         if len(used):
             totals[used] = np.add.reduceat(self.counts, self.indptr[used], dtype=np.int64)
         return totals
-
-
-def view_name(analyzer: str, field: str | None) -> str:
-    """The name of a view."""
-    return analyzer if field is None else f"{analyzer},{field}"
 
 
 def _merged(
@@ -439,21 +408,13 @@ def _merged(
 def merged_view(
     analyzer: Analyzer, name: str, words: list[str], postings: Postings, fields: Sequence[int], n_docs: int, ids: Ids
 ) -> View:
-    """A view in memory.
-
-    `analyzer`: maps words to terms. `name`: name of the view. `words`: the words of the index in byte order.
-    `postings`: their postings, checked. `fields`: the fields to merge. `n_docs`: number of documents. `ids`: the ids of
-    the documents, with the path of the index.
-    """
+    """A view in memory, from the words of the index in byte order and their postings, which have been checked."""
     lengths = np.zeros(n_docs, np.int32)
     terms, blocks = _merged(analyzer, words, postings, fields, lengths)
-    parts = list(blocks)
-    none, no_sizes = np.empty(0, np.int32), np.empty(0, np.int64)
-    docs = np.concatenate([docs for docs, _, _ in parts] or [none])
-    counts = np.concatenate([counts for _, counts, _ in parts] or [none])
-    indptr = np.concatenate([[0], np.cumsum(np.concatenate([sizes for _, _, sizes in parts] or [no_sizes]))])
-    arrays = _frozen(indptr), _frozen(docs), _frozen(counts), _frozen(lengths)
-    return View(Vocabulary(*as_lines(terms)), *arrays, analyzer, name, ids.path, ids)
+    none = np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.int64)
+    docs, counts, sizes = (np.concatenate(column) for column in zip(none, *blocks, strict=True))
+    arrays = frozen(sizes_to_indptr(sizes)), frozen(docs), frozen(counts), frozen(lengths)
+    return View(Vocabulary(*as_lines(terms)), *arrays, analyzer, name, ids)
 
 
 def write_view(
@@ -482,7 +443,6 @@ def write_view(
 
 
 def stored_view(stored: Container, file: str, analyzer: Analyzer, name: str, n_docs: int, ids: Ids) -> View:
-    """A stored view, mapped into memory."""
     data = stored.array(f"{file}.terms", np.uint8, (None,))
     offsets = stored.array(f"{file}.term_offsets", np.int64, (None,))
     indptr = stored.array(f"{file}.indptr", np.int64, offsets.shape)
@@ -491,24 +451,16 @@ def stored_view(stored: Container, file: str, analyzer: Analyzer, name: str, n_d
     lengths = stored.array(f"{file}.lengths", np.int32, (n_docs,))
     if not len(offsets) or offsets[0] != 0 or offsets[-1] != len(data) or (offsets[1:] < offsets[:-1]).any():
         raise stored.damaged(f"the boundaries in {file}.term_offsets.npy do not increase from 0 to {len(data):,}")
-    return View(Vocabulary(data, offsets), indptr, docs, counts, lengths, analyzer, name, stored.path, ids)
+    return View(Vocabulary(data, offsets), indptr, docs, counts, lengths, analyzer, name, ids)
 
 
-def direct_view(
-    analyzer: Analyzer,
-    name: str,
-    words: tuple[Array, Array],
-    postings: Postings,
-    field: int,
-    lengths: Array,
-    ids: Ids,
-) -> View:
+def direct_view(analyzer: Analyzer, name: str, contents: Contents, field: int, ids: Ids) -> View:
     """The plain words of one field: the postings of the index, unchanged."""
-    indptr, docs, counts = postings
+    indptr, docs, counts = contents.postings
     first, last = int(indptr[field, 0]), int(indptr[field, -1])
     starts = indptr[field] - first
     members = np.flatnonzero(np.diff(starts))
-    terms = Vocabulary(*words, members if len(members) < len(starts) - 1 else None)
+    terms = Vocabulary(*contents.words, members if len(members) < len(starts) - 1 else None)
     kept = np.append(starts[:-1][members], last - first)
-    arrays = docs[first:last], counts[first:last], lengths[field]
-    return View(terms, _frozen(kept), *arrays, analyzer, name, ids.path, ids)
+    arrays = docs[first:last], counts[first:last], contents.lengths[field]
+    return View(terms, frozen(kept), *arrays, analyzer, name, ids)

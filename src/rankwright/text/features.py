@@ -17,9 +17,10 @@ therefore be applied to any index.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -34,13 +35,13 @@ from rankwright.data.order import sizes_to_indptr
 from rankwright.data.threads import threads_of
 from rankwright.data.trec_table import TrecTable
 from rankwright.errors import InputError
-from rankwright.io.files import map_ahead
+from rankwright.io.files import Progress
 from rankwright.text.contents import View
 from rankwright.text.functions import BM25, SUMS, Function, feature_parts, parse_feature
 from rankwright.text.index import Index
 from rankwright.text.numbers import LARGEST, GivenNumbers, as_number, located, located_table
 from rankwright.text.queries import Queries
-from rankwright.text.search import QueryReader, QueryTerms, Scorer, ViewScorer, positive_integer
+from rankwright.text.search import QueryReader, QueryTerms, Scorer, ViewScorer, by_threads, positive_integer
 
 __all__ = ["Columns", "feature_set", "make_features", "read_document_table"]
 
@@ -166,7 +167,7 @@ class Columns:
             last = min(first + step, len(texts))
             marks = np.zeros((last - first, n_docs), bool)
             for view, queries in zip(self._views, queries_of, strict=True):
-                view.mark(queries if last - first == len(texts) else queries.part(first, last), depth, places, marks)
+                view.mark(queries if last - first == len(texts) else queries.between(first, last), depth, places, marks)
             sizes.append(np.count_nonzero(marks, axis=1))
             docs.append(np.flatnonzero(marks) % n_docs if len(marks) > 1 else np.flatnonzero(marks[0]))
         return sizes_to_indptr(np.concatenate(sizes)), np.concatenate(docs)
@@ -208,8 +209,8 @@ class Columns:
 
     def missing(self) -> dict[str, int]:
         """The features that are missing for some documents of the index, and for how many."""
-        counted = {self.names[at]: int(np.isnan(values).sum()) for at, values in self._numbers.items()}
-        return {name: number for name, number in counted.items() if number}
+        n_missing = {self.names[at]: int(np.isnan(values).sum()) for at, values in self._numbers.items()}
+        return {name: number for name, number in n_missing.items() if number}
 
 
 def _check_rows(n_texts: int, indptr: Array, docs: Array, n_docs: int) -> None:
@@ -306,26 +307,21 @@ def _number_feature(name: str, numbers: Mapping[str, Array]) -> Array | None:
     if np.isinf(values).any():
         raise InputError(f"a number {match['name']!r} is not finite in single precision; expected finite numbers")
     if match["fill"] is not None:
-        values[np.isnan(values)] = _fill(name, match["fill"])
+        try:
+            fill = as_number(match["fill"])
+        except InputError as error:
+            raise InputError(f"feature {name!r}: missing {error.message}") from None
+        if np.isnan(fill):
+            problem = f"feature {name!r}: missing is {match['fill']!r}"
+            raise InputError(f"{problem}; expected a number, as in price(missing=0)")
+        values[np.isnan(values)] = fill
     return values
-
-
-def _fill(name: str, text: str) -> float:
-    try:
-        number = as_number(text)
-    except InputError as error:
-        raise InputError(f"feature {name!r}: missing {error.message}") from None
-    if np.isnan(number):
-        raise InputError(f"feature {name!r}: missing is {text!r}; expected a number, as in price(missing=0)")
-    return number
 
 
 # Feature data: candidates of every query, their features, and labels from judgements. Blocks of queries are made by
 # threads of this process, or by the workers of an engine, each with the index open.
 
 DEPTH = 1000
-TABLE_PREFIX = "doc:"
-Progress = Callable[[int, int], None]
 _BLOCK = 64  # queries that are worked on at a time
 _BLOCKS = 4  # that a worker makes for a message
 
@@ -398,23 +394,22 @@ def make_features(
     >>> made.data.feature_names[:2]  # doctest: +SKIP
     ('cosine[plain]', 'tfidf[plain]')
     """
-    threads_of(n_jobs)
-    if isinstance(depth, bool) or not isinstance(depth, int | np.integer) or depth < 1:
-        raise InputError(f"depth is {depth!r}; expected a positive integer")
+    threads, depth = threads_of(n_jobs), positive_integer(depth, "depth")
     if not isinstance(features, Columns):
         features = Columns(index, feature_set("base") if features is None else features, numbers)
     elif numbers is not None:
         raise InputError("the columns are made already; expected their numbers to be given to them")
     names = _all_names(features, table, index)
     texts = {str(query): text for query, text in dict(queries).items()}
-    judged = None if qrels is None else _Listed(index, qrels, texts)
+    judged = None if qrels is None else _TableDocs(index, qrels, texts)
     wanted = _judged_only(texts, judged)
-    listed = _listed(index, features, candidates, judged, wanted)
-    maker = Maker(features, table, len(names), None if listed is None else listed.docs, depth)
+    listed = _candidate_docs(index, features, candidates, judged, wanted)
+    maker = Maker(features, threads, table, len(names), depth)
+    candidate_docs = None if listed is None else listed.docs
     if engine is None:
-        blocks = blocks_by_threads(maker, list(wanted.items()), n_jobs, progress)
+        blocks = maker.blocks(list(wanted.items()), candidate_docs, progress)
     else:
-        blocks = blocks_by_engine(maker, list(wanted.items()), engine, progress)
+        blocks = _blocks_by_engine(maker, list(wanted.items()), candidate_docs, engine, progress)
     kept = [query for block in blocks for query in block.queries]
     if not kept and listed is not None:
         raise InputError("none of the candidates is in the index; expected the same document ids in both")
@@ -436,7 +431,7 @@ def make_features(
     )
 
 
-class _Listed:
+class _TableDocs:
     """The documents of each query in a table, as ascending index numbers, with their values."""
 
     def __init__(self, index: Index, table: TrecTable, queries: Mapping[str, Any]) -> None:
@@ -454,7 +449,7 @@ class _Listed:
             self.docs[query], self.values[query] = docs[order], table.values[start:stop][order]
 
 
-def _judged_only(texts: dict[str, str], judged: _Listed | None) -> dict[str, str]:
+def _judged_only(texts: dict[str, str], judged: _TableDocs | None) -> dict[str, str]:
     """The queries that have judgements, or all without qrels."""
     if not texts:
         raise InputError("no queries; expected at least one")
@@ -467,12 +462,12 @@ def _judged_only(texts: dict[str, str], judged: _Listed | None) -> dict[str, str
     return wanted
 
 
-def _listed(
-    index: Index, columns: Columns, candidates: str | TrecTable, judged: _Listed | None, queries: Mapping[str, str]
-) -> _Listed | None:
+def _candidate_docs(
+    index: Index, columns: Columns, candidates: str | TrecTable, judged: _TableDocs | None, queries: Mapping[str, str]
+) -> _TableDocs | None:
     """The candidates given by judgements or a run; None if they must be searched for."""
     if isinstance(candidates, TrecTable):
-        return _Listed(index, candidates, queries)
+        return _TableDocs(index, candidates, queries)
     if candidates == "judged":
         if judged is None:
             raise InputError('candidates is "judged", but there are no judgements; expected qrels')
@@ -495,9 +490,9 @@ def _joined(blocks: Sequence[Block], n_rows: int, n_features: int) -> Array:
     return X
 
 
-def _labels(judged: _Listed | None, queries: Sequence[str], indptr: Array, docs: Array) -> tuple[Array, int]:
+def _labels(judged: _TableDocs | None, queries: Sequence[str], indptr: Array, docs: Array) -> tuple[Array, int]:
     """The label of every row, and the number of relevant documents without a row."""
-    labels, n_relevant = np.zeros(len(docs)), 0
+    labels = np.zeros(len(docs))
     if judged is None:
         return labels, 0
     for query, start, stop in zip(queries, indptr[:-1].tolist(), indptr[1:].tolist(), strict=True):
@@ -548,22 +543,33 @@ class Block:
 
 @dataclass(frozen=True)
 class Maker:
-    """Makes a block from some queries; ``listed`` has their candidates, unless these are searched for."""
+    """Makes blocks of queries, given as ids and texts, where the index is.
+
+    ``listed`` has the candidates of the queries, unless these are searched for.
+    """
 
     columns: Columns
+    threads: int
     table: DocumentTable | None
     n_features: int
-    listed: Mapping[str, Array] | None
     depth: int
 
-    def __call__(self, queries: Sequence[tuple[str, str]]) -> Block:
-        """The block of some queries, ids and texts."""
+    def blocks(
+        self,
+        queries: Sequence[tuple[str, str]],
+        listed: Mapping[str, Array] | None,
+        progress: Progress | None = None,
+    ) -> list[Block]:
+        """All blocks, in order."""
+        return by_threads(partial(self._block, listed=listed), _blocks_of(queries, _BLOCK), self.threads, progress)
+
+    def _block(self, queries: Sequence[tuple[str, str]], listed: Mapping[str, Array] | None) -> Block:
         ids, texts = [query for query, _ in queries], [text for _, text in queries]
-        if self.listed is None:
+        if listed is None:
             indptr, docs = self.columns.candidates_all(texts, self.depth)
         else:
-            parts = [self.listed.get(query, np.empty(0, np.int64)) for query in ids]
-            indptr, docs = sizes_to_indptr(np.array([len(part) for part in parts])), np.concatenate(parts)
+            candidates = [listed.get(query, np.empty(0, np.int64)) for query in ids]
+            indptr, docs = sizes_to_indptr(np.array(list(map(len, candidates)))), np.concatenate(candidates)
         X = np.empty((len(docs), self.n_features), np.float32)
         self.columns.values_all(texts, indptr, docs, X)
         if self.table is not None:
@@ -573,22 +579,12 @@ class Maker:
         return Block(kept, sizes_to_indptr(sizes[sizes > 0]), docs, X)
 
 
-def blocks_by_threads(
-    maker: Maker, queries: Sequence[tuple[str, str]], n_jobs: int | None, progress: Progress | None
-) -> list[Block]:
-    """All blocks, in order."""
-    threads, parts = threads_of(n_jobs), _parts(queries, _BLOCK)
-    n_done, blocks = 0, []
-    for part, block in zip(parts, map_ahead(maker, iter(parts), threads, 2 * threads), strict=True):
-        blocks.append(block)
-        n_done += len(part)
-        if progress is not None:
-            progress(n_done, len(queries))
-    return blocks
-
-
-def blocks_by_engine(
-    maker: Maker, queries: Sequence[tuple[str, str]], engine: Any, progress: Progress | None
+def _blocks_by_engine(
+    maker: Maker,
+    queries: Sequence[tuple[str, str]],
+    listed: Mapping[str, Array] | None,
+    engine: Any,
+    progress: Progress | None,
 ) -> list[Block]:
     """All blocks, in order, made by the workers of an engine; each opens the index at its path."""
     columns = maker.columns
@@ -599,13 +595,13 @@ def blocks_by_engine(
     source = IndexSource(str(columns.index.path.absolute()), columns.names)
     cluster = Cluster(transport, [source] * n_hosts, [1] * n_hosts, closes=transport is not engine)
     try:
-        actors = cluster.make(WorkerMaker, maker.table, maker.n_features, maker.depth)
-        messages = [(part, _candidates(part, maker.listed)) for part in _parts(queries, _BLOCK * _BLOCKS)]
+        actors = cluster.make(Maker, maker.table, maker.n_features, maker.depth)
+        messages = [(block, _candidates(block, listed)) for block in _blocks_of(queries, _BLOCK * _BLOCKS)]
         blocks: list[Block] = []
         for start in range(0, len(messages), n_hosts):
             some = messages[start : start + n_hosts]
             answers = actors.call("blocks", own=some + [([], None)] * (n_hosts - len(some)))
-            blocks += [block for of_host in answers for block in of_host]
+            blocks += chain.from_iterable(answers)
             if progress is not None:
                 progress(min(len(queries), (start + len(some)) * _BLOCK * _BLOCKS), len(queries))
         return blocks
@@ -621,27 +617,10 @@ class IndexSource:
     names: tuple[str, ...]
 
     def load(self) -> Columns:
-        """The index, opened."""
         return Columns(Index.open(self.path), self.names)
 
 
-class WorkerMaker:
-    """Makes blocks where the index is."""
-
-    def __init__(
-        self, columns: Columns, threads: int, table: DocumentTable | None, n_features: int, depth: int
-    ) -> None:
-        self._columns, self._threads = columns, threads
-        self._settings = table, n_features, depth
-
-    def blocks(self, queries: Sequence[tuple[str, str]], listed: Mapping[str, Array] | None) -> list[Block]:
-        """The blocks of some queries."""
-        table, n_features, depth = self._settings
-        maker = Maker(self._columns, table, n_features, listed, depth)
-        return blocks_by_threads(maker, queries, self._threads, None)
-
-
-def _parts(queries: Sequence[tuple[str, str]], size: int) -> list[Sequence[tuple[str, str]]]:
+def _blocks_of(queries: Sequence[tuple[str, str]], size: int) -> list[Sequence[tuple[str, str]]]:
     return [queries[start : start + size] for start in range(0, len(queries), size)]
 
 
@@ -668,4 +647,4 @@ def read_document_table(path: str | Path, index: Index) -> DocumentTable:
     if len(missing):
         problem = f"lacks numbers of {len(missing):,} of {index.n_docs:,} documents, such as"
         raise InputError(f"{problem} {index.doc_id(int(missing[0]))!r}; expected a full row for every document", path)
-    return DocumentTable(tuple(TABLE_PREFIX + name for name in columns), values)
+    return DocumentTable(tuple(f"doc:{name}" for name in columns), values)

@@ -159,18 +159,15 @@ class BM25(Function):
             raise InputError(f"idf of bm25 is {self.idf!r}; expected lucene or okapi")
 
     def term_weights(self, view: View, terms: Array) -> Array:
-        """The idf."""
         df = view.doc_counts[terms]
         odds = (view.n_docs - df + 0.5) / (df + 0.5)
         return np.log1p(odds) if self.idf == "lucene" else np.log(odds)
 
     def doc_factors(self, view: View) -> Array:
-        """The part with the document's length."""
         mean = view.total_length / max(view.n_docs, 1)
         return self.k1 * (1 - self.b + self.b * view.lengths / (mean or 1.0))
 
     def query_weights(self, indptr: Array, times: Array, rarities: Array) -> Array:
-        """(k3 + 1) q / (k3 + q)."""
         return times if math.isinf(self.k3) else (self.k3 + 1) * times / (self.k3 + times)
 
 
@@ -192,7 +189,6 @@ class TFIDF(Function):
     form: ClassVar[int] = LOGARITHMIC
 
     def term_weights(self, view: View, terms: Array) -> Array:
-        """The idf."""
         return _idf(view, terms)
 
 
@@ -214,7 +210,6 @@ class Cosine(Function):
     form: ClassVar[int] = LOGARITHMIC
 
     def term_weights(self, view: View, terms: Array) -> Array:
-        """The idf."""
         return _idf(view, terms)
 
     def doc_factors(self, view: View) -> Array:
@@ -269,7 +264,6 @@ class Dirichlet(Function):
         _check(self, "mu", _SMALLEST, math.inf, f"a number of at least {_SMALLEST:g}")
 
     def term_weights(self, view: View, terms: Array) -> Array:
-        """1 / (μ p)."""
         return 1 / (self.mu * _shares(view, terms))
 
     def doc_priors(self, view: View) -> Array:
@@ -307,11 +301,9 @@ class JelinekMercer(Function):
         _check(self, "lambda_", _SMALLEST, 1 - _SMALLEST, "a number between 0 and 1")
 
     def term_weights(self, view: View, terms: Array) -> Array:
-        """(1 − λ) / (λ p)."""
         return (1 - self.lambda_) / (self.lambda_ * _shares(view, terms))
 
     def doc_factors(self, view: View) -> Array:
-        """1 / |d|."""
         return 1 / np.maximum(view.lengths, 1)
 
 

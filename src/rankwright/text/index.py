@@ -27,11 +27,9 @@ from rankwright.text.contents import (
     load_contents,
     merged_view,
     stored_view,
-    view_name,
 )
-from rankwright.text.documents import Documents
+from rankwright.text.documents import Documents, DocumentSource, Errors
 from rankwright.text.numbers import GivenNumbers, located, write_numbers
-from rankwright.text.records import Errors
 
 __all__ = ["Index", "build_index"]
 
@@ -87,11 +85,8 @@ class Index:
         self.fields = self.contents.fields
         self.numbers: Mapping[str, Array] = MappingProxyType(self.contents.numbers)
         self.analyzers = tuple(str(entry["name"]) for entry in header["analyzers"])
-        if (
-            not self.analyzers
-            or not set(self.analyzers) <= usable.keys()
-            or len(set(self.analyzers)) < len(self.analyzers)
-        ):
+        different = set(self.analyzers)
+        if not different or not different <= usable.keys() or len(different) < len(self.analyzers):
             raise stored.damaged(f"the analysers in index.json are {', '.join(self.analyzers)!r:.80}")
         self.has_text = bool(header["texts"])
         self.fixed_fields = bool(header["fixed_fields"])
@@ -234,16 +229,13 @@ class Index:
         from rankwright.text.writer import write_index  # compiled: only where an index is written
 
         write_index(
-            documents,
+            DocumentSource(documents, format, errors, progress),
             self.path,
             self.chosen,
             self.fields if self.fixed_fields else None,
             store=self.has_text,
             field_views=self.field_views,
             old=self._unchanged,
-            format=format,
-            errors=errors,
-            progress=progress,
             segment_postings=segment_postings,
         )
         return _reopened(self.path, self.chosen)
@@ -306,19 +298,16 @@ class Index:
     def _made_view(self, name: str, field: str | None) -> View:
         if name not in self._usable:
             raise InputError(f"unknown analyser {name!r}; expected {', '.join(self._usable)}", self.path)
-        analyzer, shown = self._usable[name], view_name(name, field)
+        analyzer, shown = self._usable[name], name if field is None else f"{name},{field}"
         fields = list(range(len(self.fields))) if field is None else [self._field_number(field)]
         contents = self.contents
         if (name, field) in self._stored:
             return stored_view(self._container, self._stored[name, field], analyzer, shown, self.n_docs, self.ids)
         if len(fields) == 1:
             if analyzer.keeps_words:
-                return direct_view(
-                    analyzer, shown, contents.words, contents.postings, fields[0], contents.lengths, self.ids
-                )
+                return direct_view(analyzer, shown, contents, fields[0], self.ids)
             if field is not None and len(self.fields) == 1:
-                view = self.view(name)
-                return replace(view, name=shown)
+                return replace(self.view(name), name=shown)
         with self._container.understood():
             words, postings = self.terms.words(), contents.checked_postings
         return merged_view(analyzer, shown, words, postings, fields, self.n_docs, self.ids)
@@ -394,16 +383,13 @@ def build_index(
     path = Path(path)
     chosen = with_one_tokenizer(analyzers, split_identifiers)
     write_index(
-        documents,
+        DocumentSource(documents, format, errors, progress),
         path,
         chosen,
         fields,
         numbers=numbers,
         store=store,
         field_views=field_views,
-        format=format,
-        errors=errors,
-        progress=progress,
         segment_postings=segment_postings,
     )
     return _reopened(path, chosen)

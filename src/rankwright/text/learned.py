@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,11 @@ from rankwright.data.dataset import MissingFeaturesError
 from rankwright.data.order import sizes_to_indptr
 from rankwright.data.threads import threads_of
 from rankwright.errors import InputError
-from rankwright.io.files import map_ahead
+from rankwright.io.files import Progress
 from rankwright.text.features import Columns, DocumentTable, all_numbers
 from rankwright.text.index import Index
 from rankwright.text.numbers import GivenNumbers
-from rankwright.text.search import Hits, QueryHits, check_queries, positive_integer
+from rankwright.text.search import Hits, QueryHits, by_threads, check_queries, positive_integer
 
 __all__ = ["LearnedSearch"]
 
@@ -74,8 +74,9 @@ class LearnedSearch:
         names = _names(self._model)
         if names is None:
             raise InputError("the model has no feature names; expected one trained on named features")
-        every = all_numbers(index, numbers)
-        used = {name: every[name] for name in every if name in _bases(names)}
+        # `price(missing=0)` is a feature called like the number `price`.
+        bases = {name.partition("(")[0] for name in names}
+        used = {name: values for name, values in all_numbers(index, numbers).items() if name in bases}
         self._given = None if numbers is None or not used else used
         try:
             self.columns = Columns(index, names, self._given)
@@ -151,7 +152,7 @@ class LearnedSearch:
         k: int = 1000,
         *,
         n_jobs: int | None = None,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Progress | None = None,
     ) -> Hits:
         """The top k documents of each query, as :meth:`search` finds them.
 
@@ -168,12 +169,8 @@ class LearnedSearch:
         """
         check_queries(texts)
         threads, work = threads_of(n_jobs), partial(self._search_block, k=positive_integer(k, "k"))
-        results: list[tuple[Array, Array]] = []
-        blocks = (texts[start : start + _BLOCK] for start in range(0, len(texts), _BLOCK))
-        for block in map_ahead(work, blocks, threads, 2 * threads):
-            results += block
-            if progress is not None:
-                progress(len(results), len(texts))
+        blocks = [texts[start : start + _BLOCK] for start in range(0, len(texts), _BLOCK)]
+        results = list(chain.from_iterable(by_threads(work, blocks, threads, progress)))
         docs = np.concatenate([np.empty(0, np.int64), *(docs for docs, _ in results)])
         scores = np.concatenate([np.empty(0), *(scores for _, scores in results)])
         indptr = sizes_to_indptr(np.array([len(docs) for docs, _ in results], np.int64))
@@ -216,11 +213,6 @@ def _names(model: Any) -> tuple[str, ...] | None:
     """The names of a model's features, those of all parts of a sum; None if there are none."""
     parts = [part.feature_names for part in getattr(model, "parts", (model,))]
     return None if None in parts else tuple(dict.fromkeys(name for names in parts for name in names))
-
-
-def _bases(names: Sequence[str]) -> set[str]:
-    """The numbers that features may be called like: ``price`` for ``price(missing=0)``."""
-    return {name.partition("(")[0] for name in names}
 
 
 def _computable(

@@ -11,10 +11,11 @@ import re
 import warnings
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +27,11 @@ from rankwright.io.container import Container, write_folder
 from rankwright.io.files import open_file
 from rankwright.io.frames import columns_of, is_frame
 from rankwright.io.roles import MISSING, accepted, find
-from rankwright.io.roles import find as find_column
 from rankwright.io.tables import Table, open_table
 from rankwright.text.contents import INDEX, checked_number_names, header_of_numbers
-from rankwright.text.records import as_id
+from rankwright.text.documents import as_id
 
-NumberRow = tuple[str, dict[str, Any], int]
+NumberRow = tuple[str, dict[str, Any], int | None]
 """Document id, values by name, and line."""
 
 LARGEST = float(np.finfo(np.float32).max)
@@ -40,6 +40,7 @@ LARGEST = float(np.finfo(np.float32).max)
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ].+)?")
 _EPOCH, _DAY = datetime(1970, 1, 1, tzinfo=UTC), timedelta(days=1)
+_REMEMBERED = 1 << 10  # sets of names
 _EXPECTED = "expected a number, or a date such as 2024-05-31"
 
 
@@ -97,14 +98,11 @@ def _days(moment: datetime) -> float:
 def read_number_table(path: str | Path) -> Iterator[NumberRow]:
     """Read a table of documents: CSV or tab-separated with a header line, JSON or Parquet; plain or gzip.
 
-    The column ``id``, or another with an accepted name, names the documents; of text, otherwise the first one. The
-    others hold numbers.
-
-    Yields `id`: a document, each once. Yields `values`: its values by name, as they are written. Yields `line`: the
-    line, or the row.
+    The column ``id``, or another with an accepted name, names the documents, each once; of text, otherwise the first
+    one. The others hold numbers.
     """
     path = Path(path)
-    lines: dict[str, int] = {}
+    lines: dict[str, int | None] = {}
     if path.is_dir():
         raise InputError("is a folder; expected a table of documents: CSV, tab-separated, JSON or Parquet", path)
     with open_file(path) as file:  # once: it may be a pipe
@@ -118,25 +116,15 @@ def read_number_table(path: str | Path) -> Iterator[NumberRow]:
 
 
 def _rows(table: Table) -> Iterator[NumberRow]:
-    names = table.names
-    if table.delimiter and (len(names) < 2 or not all(names) or any(map(_DECIMAL.fullmatch, names))):
-        header = "id, then a unique name for each column of numbers, separated by commas or tabs"
-        raise InputError(f"expected a header line: {header}", table.path, 1)
+    names, rows = table.names, table.named()
     if table.delimiter:
-        at = names.index(find(names, "id") or names[0])
-        for line, cells in table.full_rows():
-            yield (
-                cells[at].strip(),
-                {name: cell for name, cell in zip(names, cells, strict=True) if name != names[at]},
-                line,
-            )
-        return
-    key_of: dict[tuple[str, ...], str | None] = {}
-    for line, values in table.named():
-        keys = tuple(values)
-        if keys not in key_of:
-            key_of[keys] = find(keys, "id")
-        key = key_of[keys]
+        if len(names) < 2 or not all(names) or any(map(_DECIMAL.fullmatch, names)):
+            header = "id, then a unique name for each column of numbers, separated by commas or tabs"
+            raise InputError(f"expected a header line: {header}", table.path, 1)
+        rows = ((line, dict(zip(names, cells, strict=True))) for line, cells in table.full_rows())
+    key_of = lru_cache(_REMEMBERED)(lambda keys: find(keys, "id") or (names[0] if table.delimiter else None))
+    for line, values in rows:
+        key = key_of(tuple(values))
         try:
             if key is None:
                 raise InputError(f"document without an id; expected one of {accepted('id')}")
@@ -148,6 +136,9 @@ def _rows(table: Table) -> Iterator[NumberRow]:
 
 # Numbers of an index: gathered while documents are read, or given for documents that are in it
 
+NumberOf = Callable[[str], int | None]
+"""Gives the number of a document of an index by its id; None if it is not there."""
+
 GivenNumbers = str | Path | Mapping[str, Any] | Any
 """A table (a path, or a data frame with a column ``id``), or by name one number per document, in the order of the
 index, or ``{id: number}``."""
@@ -157,10 +148,7 @@ _EXPECTED_NUMBERS = "expected a path, a data frame with a column id, or a mappin
 
 
 class NumberGatherer:
-    """Takes the numbers out of documents, one after the other.
-
-    `names`: the numbers to take.
-    """
+    """Takes the numbers called ``names`` out of documents, one after the other."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = list(names)
@@ -199,13 +187,13 @@ class NumberGatherer:
 class Located:
     """Numbers whose documents have been found in an index.
 
-    `columns`: by name, document numbers and the numbers that they get. `n_known`: number of documents among those given
-    that are in the index. `unknown`: documents that are not in the index.
+    `columns`: by name, document numbers and the numbers that they get. `unknown`: documents that are not in the index.
+    `is_foreign`: whether none of those given is in the index.
     """
 
-    columns: dict[str, tuple[Array, Array]] = field(default_factory=dict)
-    n_known: int = 0
-    unknown: dict[str, None] = field(default_factory=dict)
+    columns: dict[str, tuple[Array, Array]]
+    unknown: dict[str, None]
+    is_foreign: bool
 
     def over(self, old: Mapping[str, Array], n_docs: int) -> dict[str, Array]:
         """The old numbers with these in their place; documents that have neither are NaN."""
@@ -216,18 +204,14 @@ class Located:
         return made
 
 
-def located(given: Any, find: Callable[[str], int | None], n_docs: int, fields: Sequence[str]) -> Located:
-    """Find the documents of numbers.
-
-    `given`: see :data:`GivenNumbers`. `find`: the number of a document by id, or None. `n_docs`: number of documents of
-    the index. `fields`: its text fields, whose names numbers cannot have.
-    """
+def located(given: Any, number_of: NumberOf, n_docs: int, fields: Sequence[str]) -> Located:
+    """Find the documents of :data:`GivenNumbers`, which cannot be called like one of the text ``fields``."""
     if isinstance(given, str | Path):
-        made = located_table(Path(given), find)
+        made = located_table(Path(given), number_of)
     elif is_frame(given):
-        made = _of_frame(given, find)
+        made = _of_frame(given, number_of)
     elif isinstance(given, Mapping):
-        made = _of_mapping(given, find, n_docs)
+        made = _of_mapping(given, number_of, n_docs)
     else:
         raise InputError(f"the numbers are of the type {type(given).__name__}; {_EXPECTED_NUMBERS}")
     path = given if isinstance(given, str | Path) else None
@@ -235,7 +219,7 @@ def located(given: Any, find: Callable[[str], int | None], n_docs: int, fields: 
         if not made.columns:
             raise InputError("no numbers; expected at least one name")
         checked_number_names(list(made.columns), fields)
-        if made.unknown and not made.n_known:
+        if made.is_foreign:
             first = shown(next(iter(made.unknown)))
             raise InputError(f"none of the documents, such as {first}, is in the index; expected the same ids in both")
     except InputError as error:
@@ -260,42 +244,38 @@ def write_numbers(path: Path, current: Callable[[], Container], numbers: Mapping
         folder.finish({**header_of_numbers(numbers), **facts})
 
 
-def located_table(path: Path, find: Callable[[str], int | None]) -> Located:
-    """Find the documents of a table of numbers."""
-    made, gathered = Located(), _Gathered()
-    for doc_id, values, line in read_number_table(path):
-        doc = find(doc_id)
+def located_table(path: Path, number_of: NumberOf) -> Located:
+    return _of_rows(read_number_table(path), number_of, path)
+
+
+def _of_rows(
+    rows: Iterable[NumberRow], number_of: NumberOf, path: Path | None = None, names: Iterable[str] = ()
+) -> Located:
+    """Find the documents of rows; ``names`` are columns even if no row has them."""
+    by_name = {name: (array("q"), array("d")) for name in names}
+    unknown: dict[str, None] = {}
+    n_known = 0
+    for doc_id, values, line in rows:
+        doc = number_of(doc_id)
         if doc is None:
-            made.unknown[doc_id] = None
-        made.n_known += doc is not None
+            unknown[doc_id] = None
+        n_known += doc is not None
         for name, value in values.items():
+            docs, numbers = by_name.setdefault(name, (array("q"), array("d")))
             try:
-                gathered.add(name, doc, as_number(value))
+                number = as_number(value)
             except InputError as error:
                 raise InputError(_problem_of(name, doc_id, error), path, line) from None
-    made.columns = gathered.columns()
-    return made
+            if doc is not None:
+                docs.append(doc)
+                numbers.append(number)
+    columns = {name: (np.array(docs, np.int64), np.array(numbers)) for name, (docs, numbers) in by_name.items()}
+    return Located(columns, unknown, bool(unknown) and not n_known)
 
 
-class _Gathered:
-    """Numbers by name, one after the other; those of documents that do not exist are left out."""
-
-    def __init__(self) -> None:
-        self._parts: dict[str, tuple[array[int], array[float]]] = {}
-
-    def add(self, name: str, doc: int | None, number: float) -> None:
-        docs, values = self._parts.setdefault(name, (array("q"), array("d")))
-        if doc is not None:
-            docs.append(doc)
-            values.append(number)
-
-    def columns(self) -> dict[str, tuple[Array, Array]]:
-        return {name: (np.array(docs, np.int64), np.array(values)) for name, (docs, values) in self._parts.items()}
-
-
-def _of_frame(frame: Any, find: Callable[[str], int | None]) -> Located:
+def _of_frame(frame: Any, number_of: NumberOf) -> Located:
     columns = columns_of(frame)
-    key = find_column(columns.names, "id")
+    key = find(columns.names, "id")
     if key is None:
         raise InputError(f"the data frame has no column id; expected one of {accepted('id')}")
     without = columns.missing(key)
@@ -305,44 +285,34 @@ def _of_frame(frame: Any, find: Callable[[str], int | None]) -> Located:
     twice, times = Counter(ids).most_common(1)[0] if ids else ("", 0)
     if times > 1:
         raise InputError(f"duplicate document {shown(twice)} in the data frame; expected each once")
-    docs = [find(doc_id) for doc_id in ids]
+    docs = [number_of(doc_id) for doc_id in ids]
     is_known = np.array([doc is not None for doc in docs], bool)
-    made = Located(n_known=int(is_known.sum()))
-    made.unknown = dict.fromkeys(doc_id for doc_id, doc in zip(ids, docs, strict=True) if doc is None)
+    unknown = dict.fromkeys(doc_id for doc_id, doc in zip(ids, docs, strict=True) if doc is None)
     places = np.array([doc for doc in docs if doc is not None], np.int64)
+    made: dict[str, tuple[Array, Array]] = {}
     for name in columns.names:
         if name != key:
             missing = columns.missing(name)
             present = ~missing if missing.any() else np.ones(len(ids), bool)
             values = np.full(len(ids), np.nan)
             values[present] = _as_numbers(columns.values(name)[present], name)
-            made.columns[name] = places, values[is_known]
-    return made
+            made[name] = places, values[is_known]
+    return Located(made, unknown, bool(unknown) and not len(places))
 
 
-def _of_mapping(given: Mapping[str, Any], find: Callable[[str], int | None], n_docs: int) -> Located:
-    made, docs = Located(), set()
-    gathered = _Gathered()
+def _of_mapping(given: Mapping[str, Any], number_of: NumberOf, n_docs: int) -> Located:
+    by_doc = {name: numbers for name, numbers in given.items() if isinstance(numbers, Mapping)}
+    columns: dict[str, tuple[Array, Array]] = {}
     for name, numbers in given.items():
-        if not isinstance(numbers, Mapping):
+        if name not in by_doc:
             values = _as_numbers(numbers, name)
             if values.shape != (n_docs,):
                 problem = f"the numbers {name!r} have the shape {values.shape}"
                 raise InputError(f"{problem}; expected one for each of the {n_docs:,} documents of the index")
-            made.columns[name] = np.arange(n_docs), values
-            continue
-        gathered.add(name, None, np.nan)
-        for doc_id, value in numbers.items():
-            doc = find(str(doc_id))
-            try:
-                gathered.add(name, doc, as_number(value))
-            except InputError as error:
-                raise InputError(_problem_of(name, str(doc_id), error)) from None
-            if doc is None:
-                made.unknown[str(doc_id)] = None
-            docs.add(doc)
-    made.columns |= gathered.columns()
-    made.n_known = len(docs - {None})
+            columns[name] = np.arange(n_docs), values
+    rows = ((str(doc_id), {name: value}, None) for name, numbers in by_doc.items() for doc_id, value in numbers.items())
+    made = _of_rows(rows, number_of, names=by_doc)
+    made.columns = columns | made.columns
     return made
 
 

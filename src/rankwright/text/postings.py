@@ -1,4 +1,4 @@
-"""Postings: which documents contain a term, and how often. Inverting, joining segments, merging terms.
+"""Compiled: texts become postings, which say which documents contain a word and how often; then these are merged.
 
 All fields of an index share three arrays: field ``f`` and term ``t`` own the postings
 ``indptr[f, t]:indptr[f, t + 1]`` of ``docs`` and ``counts``, documents ascending.
@@ -14,18 +14,337 @@ import numpy as np
 from numba import njit
 
 from rankwright._types import Array
+from rankwright.text.analysis import START, character_classes, frozen
 
-_BLOCK = 1 << 20
+# The tokeniser, which counts the words of many texts at once.
+#
+# Texts come as UTF-8 bytes. One pass finds the words, lowercases ASCII letters on the way, looks up every word in a
+# table with open addressing, gives new ones the next number, and counts: `last` says where the latest posting of a word
+# was put, so a word seen again in the same text only increments a count. The tables are arrays of fixed size; when one
+# is nearly full the pass stops, Python doubles it, and the pass resumes where it left off.
+
+_ROW, _AT, _POSTINGS, _ROW_START, _BASE = range(5)  # the state of a pass
+_PARTS = 4  # of a slot: bytes 1 to 8 of the word, bytes 9 to 16, its length and number + 1, its latest posting
+_A, _Z, _LOWER_A, _LOWER_Z, _ZERO, _NINE, _NEWLINE = (ord(c) for c in "AZaz09\n")
+_AT_ONCE, _N_MARKS = 256, 5  # words found before they are looked up, and what is kept of each
+_SLOTS, _POOL = 1 << 15, 1 << 18
+_NO_CLASSES = frozen(np.empty(0, np.uint8))
+
+# Positions are unsigned: numba checks signed ones for counting from the end. (Mixed with signed numbers they would
+# become floats, hence these constants.)
+_U0, _U1, _U2, _U3, _U4, _U8, _U16, _U32 = (np.uint64(number) for number in (0, 1, 2, 3, 4, 8, 16, 32))
+_LOW = np.uint64(0xFFFFFFFF)
+_MIX, _MIX_2, _MIX_3 = (np.uint64(odd) for odd in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9))
 
 
-class CountedBatch(NamedTuple):
-    """The words of some documents, as the tokeniser counts them: row ``d * n_fields + f`` is field f of document d."""
+def _letters(separators: set[int], lower: bool) -> Array:
+    """For every byte: what it becomes within a word, or -1 if it separates words."""
+    letters = np.array([-1 if byte in separators else byte for byte in range(256)], np.int16)
+    if lower:
+        letters[_A : _Z + 1] += _LOWER_A - _A
+    return letters
 
-    first_doc: int
-    n_fields: int
+
+WORDS = _letters({byte for byte in range(128) if not chr(byte).isalnum()}, lower=True)
+"""Words of text; bytes from 128 up are classified by their character."""
+LINES = _letters({_NEWLINE}, lower=False)
+"""Whole lines, unchanged."""
+
+
+@njit(cache=True)
+def _wide(data: Any, i: Any, classes: Any) -> tuple[int, Any]:
+    """The class of a character beyond ASCII, and its number of bytes."""
+    first = np.uint64(data[i])
+    second = np.uint64(data[i + _U1]) & np.uint64(0x3F)
+    if first < np.uint64(0xE0):
+        return classes[(first & np.uint64(0x1F)) << np.uint64(6) | second], _U2
+    third = np.uint64(data[i + _U2]) & np.uint64(0x3F)
+    if first < np.uint64(0xF0):
+        return classes[(first & np.uint64(0x0F)) << np.uint64(12) | second << np.uint64(6) | third], _U3
+    fourth = np.uint64(data[i + _U3]) & np.uint64(0x3F)
+    code = (first & np.uint64(0x07)) << np.uint64(18) | second << np.uint64(12) | third << np.uint64(6) | fourth
+    return classes[code], _U4
+
+
+@njit(cache=True)
+def _is_joint(before: int, byte: int, after: int) -> bool:
+    """Whether a new word starts at ``byte``: a capital after a lower-case letter or digit, or the last of several."""
+    if byte < _A or byte > _Z:
+        return False
+    if _LOWER_A <= before <= _LOWER_Z or _ZERO <= before <= _NINE:
+        return True
+    return _A <= before <= _Z and _LOWER_A <= after <= _LOWER_Z
+
+
+@njit(cache=True)
+def _word_start(data: Any, i: Any, stop: Any, letters: Any, classes: Any) -> Any:
+    """Where the next word starts, or ``stop``."""
+    while i < stop:
+        byte = data[i]
+        if byte >= 128 and len(classes) > 0:
+            kind, size = _wide(data, i, classes)
+            if kind == START:
+                break
+            i += size
+        elif letters[byte] >= 0:
+            break
+        else:
+            i += _U1
+    return i
+
+
+@njit(cache=True)
+def _word_end(data: Any, i: Any, stop: Any, letters: Any, classes: Any, split: bool) -> Any:
+    """Where the word that starts at ``i`` ends."""
+    before = np.int64(0)
+    while i < stop:
+        byte = data[i]
+        if byte >= 128 and len(classes) > 0:
+            kind, size = _wide(data, i, classes)
+            if kind == 0:
+                break
+            i += size
+            before = np.int64(0)
+            continue
+        if letters[byte] < 0 or (split and _is_joint(before, byte, data[i + _U1] if i + _U1 < stop else 0)):
+            break
+        before = np.int64(byte)
+        i += _U1
+    return i
+
+
+@njit(cache=True)
+def _packed(data: Any, i: Any, end: Any, letters: Any) -> tuple[Any, Any]:
+    """Up to eight letters of a word from ``i`` on, packed into one number, and where they stop."""
+    key = _U0
+    stop = min(i + _U8, end)
+    while i < stop:
+        letter = letters[data[i]]
+        if letter < 0:
+            break
+        key = key << _U8 | np.uint64(letter)
+        i += _U1
+    return key, i
+
+
+@njit(cache=True)
+def _hash(data: Any, start: Any, end: Any, key: Any, key_2: Any, letters: Any) -> Any:
+    """A 32-bit hash of all letters of a word; the first sixteen are in the keys."""
+    rest = _U0
+    for i in range(start + _U16, end):
+        rest = (rest ^ np.uint64(letters[data[i]])) * _MIX_3
+    mixed = (key ^ key_2 * _MIX_2 ^ rest) * _MIX
+    return ((mixed ^ mixed >> _U32 ^ (end - start)) * _MIX_2) >> _U32
+
+
+@njit(cache=True)
+def _scan(data: Any, i: Any, stop: Any, letters: Any, classes: Any, split: bool, words: Any) -> tuple[int, Any]:
+    """Fill ``words`` with the bounds, keys and hashes of the next words; gives how many, and where they stop.
+
+    Words are found first and looked up later so that the processor can fetch many slots at a time.
+    """
+    is_plain = not split and len(classes) == 0
+    n = 0
+    while n < len(words):
+        start = i
+        if is_plain:
+            while start < stop and letters[data[start]] < 0:
+                start += _U1
+            if start == stop:
+                return n, stop
+            key, i = _packed(data, start, stop, letters)
+            key_2, i = _packed(data, i, stop, letters)
+            if i == start + _U16:
+                i = _word_end(data, i, stop, letters, classes, split)
+        else:
+            start = _word_start(data, start, stop, letters, classes)
+            if start == stop:
+                return n, stop
+            i = _word_end(data, start, stop, letters, classes, split)
+            key, middle = _packed(data, start, i, letters)
+            key_2, middle = _packed(data, middle, i, letters)
+        words[n, 0], words[n, 1], words[n, 2], words[n, 3] = start, i, key, key_2
+        words[n, 4] = _hash(data, start, i, key, key_2, letters)
+        n += 1
+    return n, i
+
+
+@njit(cache=True)
+def _find(data: Any, word: Any, letters: Any, slots: Any, offsets: Any, pool: Any) -> tuple[Any, bool]:
+    """Where the slot of a word starts, and whether the word is in it."""
+    start, size = word[0], word[1] - word[0]
+    mask = (np.uint64(len(slots)) >> _U2) - _U1
+    slot = word[4] & mask
+    while True:
+        at = slot << _U2
+        term = slots[at + _U2]
+        if term == _U0:
+            return at, False
+        if slots[at] == word[2] and slots[at + _U1] == word[3] and term >> _U32 == size:
+            i = _U16
+            if i < size:
+                first = np.uint64(offsets[(term & _LOW) - _U1])
+                while i < size and pool[first + i] == letters[data[start + i]]:
+                    i += _U1
+            if i >= size:
+                return at, True
+        slot = (slot + _U1) & mask
+
+
+@njit(cache=True)
+def _count(
+    data: Any,
+    ends: Any,
+    letters: Any,
+    classes: Any,
+    split: bool,
+    tables: tuple[Any, Any, Any],
+    n_terms: int,
+    state: Any,
+    postings: tuple[Any, Any, Any, Any],
+) -> int:
+    """Process texts until all are done or a table is full; gives the number of terms known by then."""
+    slots, offsets, pool = tables
+    terms, counts, row_ends, lengths = postings
+    words = np.empty((_AT_ONCE, _N_MARKS), np.uint64)
+    row, i, n, base = state[_ROW], np.uint64(state[_AT]), np.uint64(state[_POSTINGS]), np.uint64(state[_BASE])
+    row_start = np.uint64(state[_ROW_START])
+    while row < len(ends):
+        stop = np.uint64(ends[row])
+        while i < stop:
+            n_words, i = _scan(data, i, stop, letters, classes, split, words)
+            for w in range(n_words):
+                word = words[w]
+                at, is_known = _find(data, word, letters, slots, offsets, pool)
+                if not is_known:
+                    first, size = np.uint64(offsets[n_terms]), word[1] - word[0]
+                    if n_terms + 1 >= len(offsets) or first + size >= np.uint64(len(pool)):
+                        lengths[row] += w
+                        state[_ROW], state[_AT], state[_POSTINGS], state[_ROW_START] = row, word[0], n, row_start
+                        return n_terms
+                    for k in range(size):
+                        pool[first + k] = letters[data[word[0] + k]]
+                    pool[first + size] = _NEWLINE
+                    n_terms += 1
+                    offsets[n_terms] = first + size + _U1
+                    slots[at], slots[at + _U1], slots[at + _U3] = word[2], word[3], _U0
+                    slots[at + _U2] = size << _U32 | np.uint64(n_terms)
+                last = slots[at + _U3]  # the number of the latest posting of this term, from 1
+                if last > base + row_start:
+                    counts[last - base - _U1] += 1
+                else:
+                    terms[n] = (slots[at + _U2] & _LOW) - _U1
+                    counts[n] = 1
+                    n += _U1
+                    slots[at + _U3] = base + n
+            lengths[row] += n_words
+        row_ends[row] = row_start = n
+        row += 1
+    state[_ROW], state[_POSTINGS] = row, n
+    return n_terms
+
+
+@njit(cache=True)
+def _refill(slots: Any, old: Any, offsets: Any, pool: Any, letters: Any) -> None:
+    """Move the entries of a table to a larger, empty one."""
+    mask = (np.uint64(len(slots)) >> _U2) - _U1
+    for at in range(_U0, np.uint64(len(old)), _U4):
+        term = old[at + _U2]
+        if term != _U0:
+            first = np.uint64(offsets[(term & _LOW) - _U1])
+            slot = _hash(pool, first, first + (term >> _U32), old[at], old[at + _U1], letters) & mask
+            while slots[(slot << _U2) + _U2] != _U0:
+                slot = (slot + _U1) & mask
+            for k in range(_U4):
+                slots[(slot << _U2) + k] = old[at + k]
+
+
+class Counted(NamedTuple):
+    """The words of some texts: text ``r`` owns the postings ``row_ends[r-1]:row_ends[r]``."""
+
     terms: Array
     counts: Array
     row_ends: Array
+    lengths: Array
+
+
+class Lexicon:
+    """All words seen so far, numbered in order of first appearance.
+
+    `letters`: ``WORDS`` or ``LINES``. `split_identifiers`: split words at changes of case. `n_terms`: number of words.
+    """
+
+    def __init__(self, letters: Array = WORDS, split_identifiers: bool = False, slots: int = _SLOTS) -> None:
+        self._letters = letters
+        self._split = split_identifiers
+        self._slots = np.zeros(_PARTS * slots, np.uint64)
+        self._offsets = np.zeros(slots // 2 + 1, np.int64)
+        self._pool = np.empty(_POOL, np.uint8)
+        self._n_postings = 0
+        self.n_terms = 0
+
+    def count(self, data: bytes, ends: Array) -> Counted:
+        """Count the words of texts stored back to back in ``data``, ending at ``ends``."""
+        bound = self._most_words(data, len(ends))
+        postings = Counted(
+            np.empty(bound, np.int32),
+            np.empty(bound, np.int32),
+            np.empty(len(ends), np.int64),
+            np.zeros(len(ends), np.int32),
+        )
+        letters = frozen(np.frombuffer(data, np.uint8))
+        is_wide = self._letters is WORDS and not data.isascii()
+        classes = character_classes() if is_wide else _NO_CLASSES
+        state = np.array([0, 0, 0, 0, self._n_postings])
+        while True:
+            tables = (self._slots, self._offsets, self._pool)
+            self.n_terms = _count(
+                letters, ends, self._letters, classes, self._split, tables, self.n_terms, state, tuple(postings)
+            )
+            if state[_ROW] == len(ends):
+                break
+            self._grow(len(data))
+        n = int(state[_POSTINGS])
+        self._n_postings += n
+        return Counted(postings.terms[:n].copy(), postings.counts[:n].copy(), postings.row_ends, postings.lengths)
+
+    def add_lines(self, data: bytes) -> None:
+        """Number the words, one per line, that have not been seen before."""
+        letters, self._letters = self._letters, LINES
+        self.count(data, np.array([len(data)]))
+        self._letters = letters
+
+    def lines(self) -> tuple[Array, Array]:
+        """All words, each followed by a line end, and where each starts (and the last ends)."""
+        offsets = self._offsets[: self.n_terms + 1]
+        return self._pool[: offsets[-1]], offsets
+
+    def words(self) -> list[str]:
+        """All words, by number."""
+        return self.lines()[0].tobytes().decode().split("\n")[:-1]
+
+    def _most_words(self, data: bytes, n_texts: int) -> int:
+        """An upper bound on the number of words; nothing separates two texts."""
+        if self._letters is LINES:
+            return n_texts + data.count(b"\n")
+        return len(data) if self._split else (len(data) + n_texts) // 2
+
+    def _grow(self, n_bytes: int) -> None:
+        """Enlarge the tables that are nearly full."""
+        used = int(self._offsets[self.n_terms])
+        if used + n_bytes >= len(self._pool):
+            self._pool = np.concatenate([self._pool[:used], np.empty(max(used, n_bytes) + n_bytes, np.uint8)])
+        if self.n_terms + 1 >= len(self._offsets):
+            old, self._slots = self._slots, np.zeros(2 * len(self._slots), np.uint64)
+            _refill(self._slots, old, self._offsets, frozen(self._pool), LINES)
+            self._offsets = np.concatenate([self._offsets, np.zeros(self.n_terms, np.int64)])
+
+
+# Inverting, joining segments, merging terms
+
+_BLOCK = 1 << 20  # postings in memory
+Batch = tuple[int, int, Counted]
+"""Number of the first document, number of fields, and the words: row ``d * n_fields + f`` is field f of document d."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +363,6 @@ class Segment:
 
 @njit(cache=True)
 def _sizes(terms: Any, row_ends: Any, n_fields: int, place: Any, sizes: Any) -> None:
-    """Count the postings of every field and term."""
     at = 0
     for row in range(len(row_ends)):
         field = row % n_fields
@@ -78,23 +396,23 @@ def _scatter(
             at += 1
 
 
-def inverted(batches: Sequence[CountedBatch], n_fields: int, order: Array) -> Segment:
+def inverted(batches: Sequence[Batch], n_fields: int, order: Array) -> Segment:
     """Invert batches; ``order`` lists the numbers of all terms known by then in byte order."""
     used = np.zeros(len(order), np.bool_)
-    for batch in batches:
-        used[batch.terms] = True
+    for _, _, words in batches:
+        used[words.terms] = True
     terms = order[used[order]]
     place = np.empty(len(order), np.int64)
     place[terms] = np.arange(len(terms))
     sizes = np.zeros((n_fields, len(terms)), np.int64)
-    for batch in batches:
-        _sizes(batch.terms, batch.row_ends, batch.n_fields, place, sizes)
+    for _, n_fields_then, words in batches:
+        _sizes(words.terms, words.row_ends, n_fields_then, place, sizes)
     indptr = _indptr_of(sizes)
     n = int(indptr[-1, -1])
     docs, counts = np.empty(n, np.int32), np.empty(n, np.int32)
     free = indptr[:, :-1].copy()
-    for batch in batches:
-        _scatter(batch.terms, batch.counts, batch.row_ends, batch.n_fields, batch.first_doc, place, free, docs, counts)
+    for first_doc, n_fields_then, words in batches:
+        _scatter(words.terms, words.counts, words.row_ends, n_fields_then, first_doc, place, free, docs, counts)
     return Segment(terms, indptr, docs, counts)
 
 
@@ -297,7 +615,7 @@ def merged(
     """
     n_docs, n_groups = len(lengths), len(starts) - 1
     indptr, docs, counts = postings
-    frozen = (_frozen(indptr), _frozen(docs), _frozen(counts))
+    arrays = frozen(indptr), frozen(docs), frozen(counts)
     room = n_docs // 4 + 2
     space = (np.empty(room, np.int64), np.empty((2, room), np.int32), np.empty((2, room), np.int32))
     sums = np.zeros(n_docs, np.int32)
@@ -307,18 +625,11 @@ def merged(
     group = 0
     while group < n_groups:
         out = (out_docs, out_counts, sizes)
-        after = _merge_groups(frozen, chosen, members, starts, group, space, sums, lengths, out)
+        after = _merge_groups(arrays, chosen, members, starts, group, space, sums, lengths, out)
         merged_sizes = sizes[group:after]
         n = int(merged_sizes.sum())
         yield out_docs[:n].copy(), out_counts[:n].copy(), merged_sizes.copy()
         group = after
-
-
-def _frozen(array: Array) -> Array:
-    """A read-only view: kernels then see one type of array, mapped from disk or not."""
-    array = np.asarray(array).view()
-    array.flags.writeable = False
-    return array
 
 
 # No other compiled code sees postings that have not passed these checks.
@@ -333,18 +644,16 @@ def first_unsound(terms: Any, indptr: Any, docs: Any, counts: Any, n_docs: int) 
     has no branches, so that it is a small part of whatever is done with the postings.
     """
     for i in range(terms.size):
-        own_docs, own_counts = (
-            docs[indptr[terms[i]] : indptr[terms[i] + 1]],
-            counts[indptr[terms[i]] : indptr[terms[i] + 1]],
-        )
-        size = own_docs.size
+        start, stop = indptr[terms[i]], indptr[terms[i] + 1]
+        term_docs, term_counts = docs[start:stop], counts[start:stop]
+        size = term_docs.size
         if size == 0:
             continue
-        if own_docs[0] < 0 or own_docs[size - 1] >= n_docs:
+        if term_docs[0] < 0 or term_docs[size - 1] >= n_docs:
             return i
-        wrong = np.int32(own_counts[0] < 1)
+        wrong = np.int32(term_counts[0] < 1)
         for j in range(np.uint64(1), np.uint64(size)):
-            wrong |= np.int32(own_docs[j] <= own_docs[j - np.uint64(1)]) | np.int32(own_counts[j] < 1)
+            wrong |= np.int32(term_docs[j] <= term_docs[j - np.uint64(1)]) | np.int32(term_counts[j] < 1)
         if wrong:
             return i
     return -1

@@ -20,7 +20,7 @@ from rankwright.io.fields import MAX_FIELD
 from rankwright.io.files import OpenFile, Progress, open_file
 from rankwright.io.letor import read_letor_queries
 from rankwright.io.roles import DOCUMENT, QUERY_ID, QUERY_TEXT, Columns, check_columns, find, listed, plain
-from rankwright.io.tables import HEADER_BYTES, PARQUET, Table, header_cells, open_table, start_of, utf8_lines
+from rankwright.io.tables import HEADER_BYTES, PARQUET, Lines, Table, header_cells, open_table, start_of, utf8_lines
 from rankwright.io.trec import collection_of, is_catalogued, query_word
 
 __all__ = ["read_queries"]
@@ -111,8 +111,10 @@ def _rows(file: OpenFile, tags: list[str], columns: Columns | None, progress: Pr
             return _letor_rows(file)
         if columns or _is_header(header_cells(first), "\t" in first):
             return _OfTable(open_table(file, progress), columns)
-    text = _read_text(file, progress)
-    return _topic_rows(text, tags, path) if start.startswith(b"<") else _tab_rows(text, path)
+    lines = utf8_lines(file, progress)
+    if start.startswith(b"<"):
+        return _topic_rows("\n".join(line.removesuffix("\r") for _, line in lines), tags, path)
+    return _tab_rows(lines, path)
 
 
 def _is_header(cells: Sequence[str], has_tabs: bool) -> bool:
@@ -213,15 +215,6 @@ def _tags(part: str) -> list[str]:
     return [PARTS[name] for name in names]
 
 
-def _read_text(file: OpenFile, progress: Progress | None) -> str:
-    data, path = b"".join(file.chunks(progress)), file.path
-    try:
-        return data.decode("utf-8-sig").replace("\r\n", "\n")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise InputError(f"byte {data[error.start]:#04x} is not valid UTF-8", path, line) from None
-
-
 def _checked(rows: Iterable[Row], path: str | Path) -> Queries:
     lines: dict[str, int] = {}
     texts: list[str] = []
@@ -243,14 +236,14 @@ def _checked(rows: Iterable[Row], path: str | Path) -> Queries:
     return Queries(tuple(lines), tuple(texts), rows.layout if isinstance(rows, _OfTable) else "")
 
 
-def _tab_rows(text: str, path: str | Path) -> Iterator[Row]:
+def _tab_rows(lines: Lines, path: str | Path) -> Iterator[Row]:
     """Lines of id, tab and text, in which quotation marks mean themselves; the first may name them."""
-    lines = ((number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip())
-    for position, (number, line) in enumerate(lines):
+    filled = ((number, line) for number, line in lines if line.strip())
+    for position, (number, line) in enumerate(filled):
         query_id, tab, query = line.partition("\t")
         if not tab:
             expected = "expected id, tab and text, or a header line with a column query"
-            raise InputError(f"no tab in {_short(line)!r}; {expected}", path, number)
+            raise InputError(f"no tab in {shown(line.rstrip(), 40)}; {expected}", path, number)
         if position == 0 and plain(query_id) in _IDS and plain(query) in _TEXTS:
             continue
         yield query_id.strip(), " ".join(query.split()), number
@@ -276,7 +269,7 @@ def _check_between(text: str, start: int, stop: int, path: str | Path) -> None:
     rest = text[start:stop].lstrip()
     if rest:
         line = text.count("\n", 0, stop - len(rest)) + 1
-        raise InputError(f"{_short(rest)!r}; expected TREC topics, <top> … </top>", path, line)
+        raise InputError(f"{shown(rest.splitlines()[0], 40)}; expected TREC topics, <top> … </top>", path, line)
 
 
 def _parts(topic: str) -> dict[str, str]:
@@ -291,8 +284,3 @@ def _parts(topic: str) -> dict[str, str]:
             body = body[label.end() :] if label else body
             parts.setdefault(tag[2].lower(), " ".join(html.unescape(body).split()))
     return parts
-
-
-def _short(text: str) -> str:
-    line = text.split("\n", 1)[0]
-    return line if len(line) <= 40 else line[:39] + "…"

@@ -12,10 +12,10 @@ import math
 import operator
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ from rankwright.data.display import Displayed, Tabled, bars, cell, draw_values
 from rankwright.data.order import sizes_to_indptr
 from rankwright.data.threads import threads_of
 from rankwright.errors import InputError
-from rankwright.io.files import map_ahead
+from rankwright.io.files import Progress, map_ahead
 from rankwright.text.functions import Function, parse_function
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ __all__ = ["search"]
 
 _BLOCK = 64  # queries that a thread processes at a time
 _NONE = np.empty(0, np.int64)
+QueryBlock = TypeVar("QueryBlock", bound=Sized)
+Result = TypeVar("Result")
 
 
 def search(
@@ -97,7 +99,10 @@ class QueryTerms:
         """The boundaries of the queries in ``terms``."""
         return self.for_kernels[0] - self.for_kernels[0][0]
 
-    def part(self, first: int, last: int) -> QueryTerms:
+    def __len__(self) -> int:
+        return len(self.for_kernels[0]) - 1
+
+    def between(self, first: int, last: int) -> QueryTerms:
         """Queries ``first:last``."""
         indptr, terms, weights, which, sizes = self.for_kernels
         bounds = indptr[first : last + 1]
@@ -106,12 +111,10 @@ class QueryTerms:
 
 
 class ViewScorer:
-    """Retrieval functions over a view; computes once what queries share.
+    """Different retrieval functions over a view; computes once what queries share.
 
     Threads may use it at the same time: all that is written later are the impacts of terms, the same numbers by
     whichever thread.
-
-    `view`: the documents. `functions`: the functions, without duplicates.
     """
 
     def __init__(self, view: View, functions: Sequence[Function]) -> None:
@@ -155,8 +158,8 @@ class ViewScorer:
         """The row of each function's priors, or -1, and the priors, rows × documents."""
         priors = [function.doc_priors(self.view) for function in self.functions]
         made = [row for row in priors if row is not None]
-        rows = np.cumsum([row is not None for row in priors]) - 1
-        rows[[row is None for row in priors]] = -1
+        is_made = np.array([row is not None for row in priors], bool)
+        rows = np.where(is_made, np.cumsum(is_made) - 1, -1)
         return rows, np.array(made, np.float32).reshape(len(made), self.view.n_docs)
 
 
@@ -164,8 +167,6 @@ class QueryReader:
     """Finds the terms of queries in several views of an index, with all that kernels need to know about them.
 
     Views are looked at together, as a query has only a few terms in each.
-
-    `scorers`: the views and their functions.
     """
 
     def __init__(self, scorers: Sequence[ViewScorer]) -> None:
@@ -228,16 +229,7 @@ class QueryReader:
 
 
 class Scorer(ViewScorer):
-    """A retrieval function over a view; computes once what queries share.
-
-    `view`: the documents. `function`: the retrieval function.
-
-    Examples
-    --------
-    >>> scorer = Scorer(index.view("porter"), "bm25")  # doctest: +SKIP
-    >>> docs, scores = scorer.search("lift of a wing", 10)  # doctest: +SKIP
-    >>> hits = scorer.search_all(["lift of a wing", "heat transfer"], k=1000, n_jobs=2)  # doctest: +SKIP
-    """
+    """A retrieval function over a view; computes once what queries share."""
 
     def __init__(self, view: View, function: str | Function = "bm25") -> None:
         self.function = parse_function(function)
@@ -249,7 +241,7 @@ class Scorer(ViewScorer):
         Documents that share no term with the query get 0, except that
         :class:`~rankwright.text.functions.Dirichlet` gives them |q| · ln(μ / (|d| + μ)).
         """
-        _, terms, weights, _, sizes = self._read([text]).for_kernels
+        _, terms, weights, _, sizes = self._terms([text]).for_kernels
         rows = slice(None) if docs is None else np.asarray(docs, np.int64)
         scores = self._sums(terms, weights)[rows]
         if self._prior.size:
@@ -262,20 +254,13 @@ class Scorer(ViewScorer):
         The second part is None if the function adds nothing for the document alone. All parts sum to :meth:`scores`, up
         to rounding in single precision.
         """
-        _, terms, weights, _, sizes = self._read([text]).for_kernels
+        _, terms, weights, _, sizes = self._terms([text]).for_kernels
         rows = np.asarray(docs, np.int64)
         words = {self.view.terms[word]: word for word in self.view.analyze(text) if word in self.view.terms}
-        parts = {}
+        by_term = {}
         for at, term in enumerate(terms.tolist()):
-            parts[words[term]] = self._sums(terms[at : at + 1], weights[at : at + 1])[rows].astype(np.float64)
-        return parts, (sizes[0] * self._prior[rows]).astype(np.float64) if self._prior.size else None
-
-    def matching(self, text: str) -> Array:
-        """Whether each document contains a term of the query."""
-        matching = np.zeros(self.view.n_docs, bool)
-        for term in self._read([text]).terms.tolist():
-            matching[self.view.docs[self.view.indptr[term] : self.view.indptr[term + 1]]] = True
-        return matching
+            by_term[words[term]] = self._sums(terms[at : at + 1], weights[at : at + 1])[rows].astype(np.float64)
+        return by_term, (sizes[0] * self._prior[rows]).astype(np.float64) if self._prior.size else None
 
     def search(self, text: str, k: int = 10) -> QueryHits:
         """The top k documents that contain a term of the query, and their scores, best first; ``.ids`` has the ids."""
@@ -287,25 +272,16 @@ class Scorer(ViewScorer):
         k: int = 1000,
         *,
         n_jobs: int | None = None,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Progress | None = None,
     ) -> Hits:
-        """The top k documents of each query.
-
-        `texts`: the queries. `k`: maximum number of documents for each query. `n_jobs`: number of threads, -1 for all
-        cores; does not affect the result. `progress`: called with (queries done, total queries).
-        """
+        """The top k documents of each query; ``n_jobs``, the number of threads, does not affect them."""
         check_queries(texts)
         k = min(positive_integer(k, "k"), max(self.view.n_docs, 1))
-        threads = threads_of(n_jobs)
-        queries = self._read(texts)
-        blocks = [queries.part(first, min(first + _BLOCK, len(texts))) for first in range(0, len(texts), _BLOCK)]
-        work = partial(self._search_block, k=k)
-        parts = [(_NONE, _NONE, np.empty(0))]
-        for part in map_ahead(work, iter(blocks), threads, 2 * threads):
-            parts.append(part)
-            if progress is not None:
-                progress(min((len(parts) - 1) * _BLOCK, len(texts)), len(texts))
-        sizes, docs, scores = (np.concatenate(column) for column in zip(*parts, strict=True))
+        threads, queries = threads_of(n_jobs), self._terms(texts)
+        blocks = [queries.between(first, min(first + _BLOCK, len(texts))) for first in range(0, len(texts), _BLOCK)]
+        results = by_threads(partial(self._search_block, k=k), blocks, threads, progress)
+        columns = zip((_NONE, _NONE, np.empty(0)), *results, strict=True)
+        sizes, docs, scores = (np.concatenate(column) for column in columns)
         return Hits(sizes_to_indptr(sizes), docs, scores, self.view.ids)
 
     def _search_block(self, queries: QueryTerms, k: int) -> tuple[Array, Array, Array]:
@@ -328,7 +304,7 @@ class Scorer(ViewScorer):
         best = best[: best_indptr[-1]]
         return np.diff(best_indptr), best.astype(np.uint32).astype(np.int64), keys_to_scores(best)
 
-    def _read(self, texts: Sequence[str]) -> QueryTerms:
+    def _terms(self, texts: Sequence[str]) -> QueryTerms:
         return QueryReader([self])(texts)[0]
 
     def _sums(self, terms: Array, weights: Array) -> Array:
@@ -342,9 +318,22 @@ class Scorer(ViewScorer):
 
     @property
     def _prior(self) -> Array:
-        """What is added to each document for each term of a query, or nothing."""
-        priors = self._priors[1]
-        return priors[0] if len(priors) else np.empty(0, np.float32)
+        """What is added to each document for each term of a query; empty if nothing is."""
+        return self._priors[1].reshape(-1)
+
+
+def by_threads(
+    work: Callable[[QueryBlock], Result], blocks: Sequence[QueryBlock], threads: int, progress: Progress | None = None
+) -> list[Result]:
+    """The results of blocks of queries, in order; progress counts queries."""
+    results: list[Result] = []
+    n_done, n_queries = 0, sum(map(len, blocks))
+    for block, result in zip(blocks, map_ahead(work, iter(blocks), threads, 2 * threads), strict=True):
+        results.append(result)
+        n_done += len(block)
+        if progress is not None:
+            progress(n_done, n_queries)
+    return results
 
 
 def check_queries(texts: Any) -> None:
@@ -365,7 +354,7 @@ def _described(value: Any) -> str:
 def positive_integer(value: Any, name: str) -> int:
     """A positive integer, or an error that names it."""
     try:
-        integer = operator.index(value)
+        integer = 0 if isinstance(value, bool) else operator.index(value)
     except TypeError:
         integer = 0
     if integer < 1:
@@ -379,17 +368,31 @@ _ROWS = 10  # shown
 
 
 class _Listed(Displayed):
-    """Shows documents in rank order, of one query or of several."""
+    """Shows documents in rank order, of one query or of several; ``source`` has the ids of all, or of these."""
+
+    docs: Array
+    source: Ids | Sequence[str] | None
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of ``docs``."""
+        if self.source is None:
+            raise InputError("the documents have no ids; expected a view that belongs to an index")
+        return self._documents(None)
+
+    def _documents(self, n_max: int | None) -> list[Any]:
+        """Ids of the first documents, or their numbers where there are no ids."""
+        docs = self.docs[:n_max].tolist()
+        if self.source is None:
+            return docs
+        return list(self.source[:n_max]) if isinstance(self.source, Sequence) else [self.source[doc] for doc in docs]
 
     def _columns(self, n_max: int | None = None) -> dict[str, Any]:
         """The columns of a table of the first ``n_max`` documents, or of all."""
         raise NotImplementedError
 
-    def _n_docs(self) -> int:
-        raise NotImplementedError
-
     def _shown_table(self) -> Tabled:
-        columns, n = self._columns(_ROWS), self._n_docs()
+        columns, n = self._columns(_ROWS), len(self.docs)
         shown = [[cell(value) for value in column] for column in columns.values()]
         notes = (f"and {n - _ROWS:,} more documents",) if n > _ROWS else ()
         at = list(columns).index("document") + 1
@@ -425,45 +428,26 @@ class QueryHits(_Listed, tuple[Array, Array]):
     2     d3        1.0000
     """
 
-    _source: Ids | Sequence[str] | None
+    scores: Array
 
     def __new__(cls, docs: Array, scores: Array, ids: Ids | Sequence[str] | None = None) -> QueryHits:
-        """Make the pair."""
         made = super().__new__(cls, (docs, scores))
-        made._source = ids
+        made.docs, made.scores, made.source = docs, scores, ids
         return made
 
-    @property
-    def docs(self) -> Array:
-        """Document numbers."""
-        return self[0]
-
-    @property
-    def scores(self) -> Array:
-        """Scores of the documents."""
-        return self[1]
-
-    @property
-    def ids(self) -> list[str]:
-        """Document ids."""
-        return _ids(self._source, self[0])
-
     def __reduce__(self) -> tuple[Any, ...]:
-        return QueryHits, (self[0], self[1], None if self._source is None else self.ids)
+        return QueryHits, (self.docs, self.scores, None if self.source is None else self.ids)
 
     def __repr__(self) -> str:
-        return f"QueryHits({len(self[0])} documents)"
-
-    def _n_docs(self) -> int:
-        return len(self[0])
+        return f"QueryHits({len(self.docs)} documents)"
 
     def _columns(self, n_max: int | None = None) -> dict[str, Any]:
-        documents, scores = _documents(self._source, self[0], n_max), self[1][:n_max].tolist()
+        documents, scores = self._documents(n_max), self.scores[:n_max].tolist()
         return {"rank": list(range(1, len(scores) + 1)), "document": documents, "score": scores}
 
     def _drawing(self) -> Callable[[], Any]:
-        documents = [str(document) for document in _documents(self._source, self[0], None)]
-        return lambda: bars(documents, self[1].tolist(), "score")
+        documents = [str(document) for document in self._documents(None)]
+        return lambda: bars(documents, self.scores.tolist(), "score")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -480,11 +464,6 @@ class Hits(_Listed):
     scores: Array
     source: Ids | Sequence[str] | None = None
 
-    @property
-    def ids(self) -> list[str]:
-        """The ids of ``docs``."""
-        return _ids(self.source, self.docs)
-
     def __len__(self) -> int:
         return len(self.indptr) - 1
 
@@ -500,31 +479,14 @@ class Hits(_Listed):
     def __repr__(self) -> str:
         return f"Hits({len(self)} queries, {len(self.docs)} documents)"
 
-    def _n_docs(self) -> int:
-        return len(self.docs)
-
     def _columns(self, n_max: int | None = None) -> dict[str, Any]:
         at = np.arange(len(self.docs[:n_max]))
         queries = np.searchsorted(self.indptr, at, side="right") - 1
         columns = {"query": queries.tolist(), "rank": (at - self.indptr[queries] + 1).tolist()}
-        documents, scores = _documents(self.source, self.docs, n_max), self.scores[:n_max].tolist()
-        return columns | {"document": documents, "score": scores}
+        return columns | {"document": self._documents(n_max), "score": self.scores[:n_max].tolist()}
 
     def _drawing(self) -> Callable[[], Any]:
         return lambda: draw_values(self.scores, self.indptr, "score")
-
-
-def _ids(source: Ids | Sequence[str] | None, docs: Array) -> list[str]:
-    if source is None:
-        raise InputError("the documents have no ids; expected a view that belongs to an index")
-    return list(source) if isinstance(source, Sequence) else source.of(docs.tolist())
-
-
-def _documents(source: Ids | Sequence[str] | None, docs: Array, n_max: int | None) -> list[Any]:
-    """Ids of the first documents, or their numbers where there are no ids."""
-    if source is None:
-        return docs[:n_max].tolist()
-    return _ids(source[:n_max] if isinstance(source, Sequence) else source, docs[:n_max])
 
 
 # Snippets: the window of limited width that best shows why a document matches. Windows are compared by the total weight
@@ -547,11 +509,11 @@ class Snippet:
 
     def marked(self, mark: Callable[[str], str]) -> str:
         """The text with every matching word replaced by ``mark(word)``."""
-        parts, end = [], 0
+        pieces, end = [], 0
         for start, stop in self.marks:
-            parts += [self.text[end:start], mark(self.text[start:stop])]
+            pieces += [self.text[end:start], mark(self.text[start:stop])]
             end = stop
-        return "".join([*parts, self.text[end:]])
+        return "".join([*pieces, self.text[end:]])
 
 
 @dataclass(frozen=True)
@@ -611,13 +573,7 @@ def snippet(text: str, weights: Mapping[str, float], analyze: Callable[[str], li
 
 
 def shorten(text: str, width: int) -> str:
-    """The start of a text: whole words, at most ``width`` characters.
-
-    Examples
-    --------
-    >>> shorten("a study of the wing", 14)
-    'a study of …'
-    """
+    """The start of a text: whole words, at most ``width`` characters."""
     return snippet(text, {}, str.split, width).text
 
 
@@ -631,9 +587,8 @@ def title_and_snippet(
 ) -> tuple[str, Snippet]:
     """What a list of results shows of a document; both are empty if the index has no texts.
 
-    `index`: where the document is. `doc`: number of the document. `weights`: the terms to show, as :func:`query_words`
-    gives them. `analyze`: maps a word to its terms. `width`: maximum number of characters of the snippet. `field`: the
-    field that was searched; by default all but the title.
+    `weights`: the terms to show, as :func:`query_words` gives them. `analyze`: maps a word to its terms. `width`:
+    characters of the snippet, at most. `field`: the field that was searched; by default all but the title.
     """
     if not index.has_text:
         return "", Snippet("")

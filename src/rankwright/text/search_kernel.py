@@ -107,7 +107,6 @@ def add_up(terms: Any, weights: Any, indptr: Any, docs: Any, impacts: Any, sums:
 
 @njit(cache=True, nogil=True)
 def key_of(score: Any, doc: Any) -> Any:
-    """The key of a document."""
     bits = np.float32(score).view(np.uint32)
     turned = np.uint64(bits if bits >= _SIGN else bits ^ _OTHERS)
     return (turned << _HALF) | np.uint64(doc)
@@ -356,9 +355,9 @@ def mark_best(
         for i in range(query_indptr[q], query_indptr[q + 1]):
             start, stop = indptr[terms[i]], indptr[terms[i] + 1]
             before = n
-            own_docs = docs[start:stop]
-            for j in range(own_docs.size):  # branchless: whether a document is new is unpredictable
-                doc = own_docs[j]
+            term_docs = docs[start:stop]
+            for j in range(term_docs.size):  # branchless: whether a document is new is unpredictable
+                doc = term_docs[j]
                 place = places[doc]
                 matching[n] = doc  # overwritten by the next unless it is new
                 n += place == 0
@@ -366,10 +365,10 @@ def mark_best(
                 places[doc] = place
                 rows[j] = place - 1
             for f in range(which.size):
-                own_sums, own_impacts, weight = sums[f], impacts[f, start:stop], weights[i, which[f]]
-                own_sums[before:n] = 0
-                for j in range(own_impacts.size):
-                    own_sums[rows[j]] += weight * own_impacts[j]
+                sums_f, impacts_f, weight = sums[f], impacts[f, start:stop], weights[i, which[f]]
+                sums_f[before:n] = 0
+                for j in range(impacts_f.size):
+                    sums_f[rows[j]] += weight * impacts_f[j]
         flags[:n] = False
         for f in range(n_sources):
             is_positive = prior_of[f] < 0
@@ -407,7 +406,7 @@ def fill_scores(
     indptr, docs, impacts = postings
     prior_of, priors = function_priors
     n_max = (row_indptr[1:] - row_indptr[:-1]).max()
-    chosen, own_rows = np.empty(n_max + 1, np.uint32), np.empty(n_max + 1, np.uint32)
+    chosen, chosen_rows = np.empty(n_max + 1, np.uint32), np.empty(n_max + 1, np.uint32)
     for q in range(sizes.size):
         first, last = row_indptr[q], row_indptr[q + 1]
         is_repeated = False
@@ -422,12 +421,12 @@ def fill_scores(
             n = 0
             for j in range(stop - start):
                 place = places[docs[start + j]]
-                chosen[n], own_rows[n] = j, place - 1  # overwritten by the next unless this is a row
+                chosen[n], chosen_rows[n] = j, place - 1  # overwritten by the next unless this is a row
                 n += place > 0
             for f in range(columns.size):
-                own_sums, own_impacts, weight = query_out[columns[f]], impacts[f, start:stop], weights[i, which[f]]
+                sums_f, impacts_f, weight = query_out[columns[f]], impacts[f, start:stop], weights[i, which[f]]
                 for t in range(n):
-                    own_sums[own_rows[t]] += weight * own_impacts[chosen[t]]
+                    sums_f[chosen_rows[t]] += weight * impacts_f[chosen[t]]
         if is_repeated:  # a document given twice: only its last row was added to
             for f in range(columns.size):
                 for r in range(last - first):

@@ -14,7 +14,7 @@ from __future__ import annotations
 import shutil
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,6 @@ import numpy as np
 from rankwright._types import Array
 from rankwright.errors import InputError, InputWarning
 from rankwright.io.container import ArrayFile, FolderWriter, write_folder
-from rankwright.io.files import Progress
 from rankwright.text.analysis import Analyzer, checked_words, prepared, recorded
 from rankwright.text.contents import (
     INDEX,
@@ -36,17 +35,14 @@ from rankwright.text.contents import (
     header_of_numbers,
     write_view,
 )
-from rankwright.text.documents import Documents, paths_of, records_of
+from rankwright.text.documents import DocumentSource, Record, paths_of
 from rankwright.text.numbers import NumberGatherer
-from rankwright.text.postings import CountedBatch, Segment, inverted, joined
-from rankwright.text.records import Errors, Record
-from rankwright.text.tokenizer import LINES, WORDS, Lexicon
+from rankwright.text.postings import LINES, WORDS, Batch, Lexicon, Segment, inverted, joined
 
 Place = tuple[Path | None, int | None]
 
 _BATCH_DOCS, _BATCH_CHARACTERS = 1 << 13, 1 << 20
 _COPY_BYTES = 1 << 24
-_ASIDE = "segments"
 
 
 def _checked_fields(fields: Sequence[str]) -> list[str]:
@@ -65,7 +61,7 @@ def _checked_fields(fields: Sequence[str]) -> list[str]:
 
 
 def write_index(
-    documents: Documents,
+    source: DocumentSource,
     path: Path,
     analyzers: tuple[Analyzer, ...],
     fields: Sequence[str] | None,
@@ -74,9 +70,6 @@ def write_index(
     store: bool,
     field_views: bool,
     old: Callable[[], Contents] | None = None,
-    format: str | None,
-    errors: Errors,
-    progress: Progress | None,
     segment_postings: int,
 ) -> None:
     """Write an index of documents, after those of an old one if given; the folder appears once complete.
@@ -85,45 +78,39 @@ def write_index(
     """
     names = None if fields is None else _checked_fields(fields)
     gatherer = NumberGatherer(checked_number_names(numbers, names or ()))
-    _check_target(path, documents)
-    with write_folder(path, INDEX) as folder:
-        writer = IndexWriter(folder, analyzers, names, store, field_views, segment_postings, gatherer)
-        with writer:
-            if old is not None:
-                writer.resume(old())
-            read = partial(records_of, documents, format=format, errors=errors, progress=progress)
-            writer.take(read(wanted=names, numbers=gatherer.names))
-            writer.finish()
-
-
-def _check_target(path: Path, documents: Documents) -> None:
-    """Refuse to write into the folder of the documents."""
-    for source in paths_of(documents) or ():
-        if source.is_dir() and path.resolve().is_relative_to(source.resolve()):
-            raise InputError(f"is inside the folder of the documents, {source}; expected another place", path)
+    for given in paths_of(source.documents) or ():
+        if given.is_dir() and path.resolve().is_relative_to(given.resolve()):
+            raise InputError(f"is inside the folder of the documents, {given}; expected another place", path)
+    with write_folder(path, INDEX) as folder, ExitStack() as files:
+        texts = files.enter_context(folder.open("texts", np.uint8)) if store else None
+        writer = IndexWriter(folder, texts, analyzers, names, field_views, segment_postings, gatherer)
+        if old is not None:
+            writer.resume(old())
+        writer.take(source.records(names, gatherer.names))
+        writer.finish()
 
 
 class IndexWriter:
     """Turns documents into the arrays of an index.
 
-    `writer`: where the arrays go. `analyzers`: all with the same first stage. `fields`: the fields to index; None takes
-    all, in order of appearance. `store`: store the texts. `field_views`: also write the terms of every analyser for
-    each field by itself. `segment_postings`: maximum number of postings held in memory. `numbers`: takes the numbers of
-    documents.
+    `writer`: where the arrays go. `texts`: where the texts go, if they are stored. `analyzers`: all with the same first
+    stage. `fields`: the fields to index; None takes all, in order of appearance. `field_views`: also write the terms of
+    every analyser for each field by itself. `segment_postings`: maximum number of postings held in memory. `numbers`:
+    takes the numbers of documents.
     """
 
     def __init__(
         self,
         writer: FolderWriter,
+        texts: ArrayFile | None,
         analyzers: tuple[Analyzer, ...],
         fields: list[str] | None,
-        store: bool,
         field_views: bool,
         segment_postings: int,
-        numbers: NumberGatherer | None = None,
+        numbers: NumberGatherer,
     ) -> None:
-        self._writer = writer
-        self._numbers = numbers or NumberGatherer(())
+        self._writer, self._texts = writer, texts
+        self._numbers = numbers
         self._analyzers = analyzers
         self._tokenize = analyzers[0].tokenize
         self._split = analyzers[0].split_identifiers
@@ -134,24 +121,16 @@ class IndexWriter:
         self._limit = segment_postings
         self._words = Lexicon(WORDS if self._tokenize is None else LINES, self._split)
         self._ids = Lexicon(LINES)
-        self._batches: list[CountedBatch] = []
+        self._batches: list[Batch] = []
         self._n_waiting = 0
         self._segments: list[Segment] = []
         self._lengths: list[Array] = []
         self._text_sizes: list[Array] = []
-        self._texts: ArrayFile | None = writer.open("texts", np.uint8) if store else None
         self._aside: FolderWriter | None = None
         self._n_docs = 0
 
-    def __enter__(self) -> IndexWriter:
-        return self
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if self._texts is not None:
-            self._texts.__exit__(kind, error, trace)
-
     def resume(self, old: Contents) -> None:
-        """Start with the documents of an index."""
+        """Start with the documents of an old index."""
         self._numbers.resume(old.numbers)
         self._fields = dict.fromkeys(old.fields)
         n_terms, n_docs = len(old.checked_words), len(old.ids[1]) - 1
@@ -173,7 +152,6 @@ class IndexWriter:
             self._text_sizes.append(np.diff(offsets).reshape(self._n_docs, -1))
 
     def take(self, records: Iterable[Record]) -> None:
-        """Process documents."""
         ids: list[str] = []
         texts: list[str] = []
         places: list[Place] = []
@@ -221,7 +199,9 @@ class IndexWriter:
                 self._texts.append(data)
                 self._text_sizes.append(np.diff(ends, prepend=0).reshape(n_docs, n_fields))
             if self._tokenize is not None:
-                data, ends = _encoded([self._own_words(text) for text in texts])
+                name = self._analyzers[0].name
+                words = (checked_words(self._tokenize(text), name) for text in texts)
+                data, ends = _encoded(["".join(f"{word}\n" for word in words_of_text) for words_of_text in words])
             elif not data.isascii():
                 data, ends = _encoded([text if text.isascii() else prepared(text, self._split) for text in texts])
         except UnicodeEncodeError:
@@ -230,7 +210,7 @@ class IndexWriter:
         counted = self._words.count(data, ends)
         self._lengths.append(counted.lengths.reshape(n_docs, n_fields))
         if n_fields:
-            self._batches.append(CountedBatch(self._n_docs, n_fields, counted.terms, counted.counts, counted.row_ends))
+            self._batches.append((self._n_docs, n_fields, counted))
         self._n_docs += n_docs
         self._n_waiting += len(counted.terms)
         if self._n_waiting >= self._limit:
@@ -247,10 +227,6 @@ class IndexWriter:
         if len(wrong):
             at, first = int(wrong[0]), int(numbers[wrong[0]]) + 1
             raise InputError(f"duplicate document {ids[at]!r} (first as document {first:,})", *places[at])
-
-    def _own_words(self, text: str) -> str:
-        assert self._tokenize is not None
-        return "".join(word + "\n" for word in checked_words(self._tokenize(text), self._analyzers[0].name))
 
     def _refuse_surrogates(self, ids: list[str], texts: list[str], places: list[Place]) -> None:
         for row, text in enumerate(texts):
@@ -269,7 +245,7 @@ class IndexWriter:
     def _put_aside(self) -> None:
         """Write the counts to disk as a segment."""
         if self._aside is None:
-            self._aside = self._writer.part(_ASIDE)
+            self._aside = self._writer.part("segments")
         segment = inverted(self._batches, len(self._fields), self._order()[1])
         k = len(self._segments)
         parts = {"terms": segment.terms, "indptr": segment.indptr, "docs": segment.docs, "counts": segment.counts}
@@ -346,9 +322,8 @@ class IndexWriter:
 
     def _write_views(self, words: list[str], postings: Postings) -> list[dict[str, Any]]:
         """Write the views that are not simply part of the postings."""
-        every = list(range(len(self._fields)))
-        choices: list[tuple[str | None, list[int]]] = [(None, every)]
-        if self._field_views and len(every) > 1:
+        choices: list[tuple[str | None, list[int]]] = [(None, list(range(len(self._fields))))]
+        if self._field_views and len(self._fields) > 1:
             choices += [(name, [number]) for number, name in enumerate(self._fields)]
         views: list[dict[str, Any]] = []
         for analyzer in self._analyzers:
