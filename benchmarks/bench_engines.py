@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.cluster.cluster import Cluster
-from rankwright.cluster.open import engine_of
+from rankwright.cluster.dataset import engine_of
 
 Array = npt.NDArray[Any]
 SIZES = (8, 75_000, 1_000_000)

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from rankwright.measures import parse_measure
-from rankwright.measures.forms import Oracle, read_only
+from rankwright.measures.base import Oracle, read_only
 from rankwright.measures.oracles.common import BINS, WORK, sort_descending
-from rankwright.measures.oracles.position_windows import assignment
+from rankwright.measures.oracles.positions import assignment
 from timing import best_cpu_seconds
 
 LOSSES = ("AUC", "AP", "nDCG", "nDCG@10", "RR")

@@ -32,9 +32,9 @@ from rankwright import Evaluation, RankingData, StructuredSVM, evaluate, parse_m
 from rankwright.evaluation.significance import corrected, p_value
 from rankwright.maxmargin.cost import DEFAULT_GRID
 from rankwright.maxmargin.problem import Target
-from rankwright.measures.forms import Oracle
+from rankwright.measures.base import Oracle
 from rankwright.measures.oracles.common import BINS, WORK, sort_descending
-from rankwright.measures.oracles.position_windows import assignment
+from rankwright.measures.oracles.positions import assignment
 from study_data import Fold, all_folds, marked, p_text, pooled, run_study, short, signed, table
 from timing import best_cpu_seconds
 

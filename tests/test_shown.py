@@ -18,7 +18,7 @@ import pytest
 import rankwright
 from made_up import MadeUp, small_collection
 from rankwright.cli.main import cli, main
-from rankwright.cluster.processes import Processes
+from rankwright.cluster.worker import Processes
 from rankwright.experiments.checks import check_text
 from rankwright.measures import REGISTRY
 from shown import DOCS, FILES, LANGUAGES, PAGES, ROOT, languages, name_of, shown, text_of
@@ -152,7 +152,7 @@ def small(patch):
     patch.setattr("rankwright.cluster.dask.connect", lambda address: Processes(1))
     patch.setattr("rankwright.cluster.dask.local_cluster", lambda n: Processes(1))
     patch.setattr("rankwright.datasets.python_docs", lambda **_: small_collection())
-    patch.setattr("rankwright.experiments.running.cores", lambda: 1)
+    patch.setattr("rankwright.experiments.running.usable_cores", lambda: 1)
     patch.setattr("matplotlib.figure.Figure.savefig", lambda figure, target, **_: save_nothing(target))
     for name in dir(rankwright):
         defaults = getattr(getattr(getattr(rankwright, name), "__init__", None), "__kwdefaults__", None) or {}

@@ -54,7 +54,7 @@ _HOMES = {
         "ClickPages",
         "click_pages",
     ),
-    "rankwright.cluster.open": ("open_partitions",),
+    "rankwright.cluster.dataset": ("open_partitions",),
     "rankwright.committee.auto": ("AutoRanker",),
     "rankwright.committee.interpolation": ("Interpolation",),
     "rankwright.data.cleaning": (
@@ -149,8 +149,7 @@ _HOMES = {
         "parse_measure",
     ),
     "rankwright.models.base": ("Model",),
-    "rankwright.models.binned": ("BinnedModel",),
-    "rankwright.models.linear": ("LinearModel",),
+    "rankwright.models.linear": ("BinnedModel", "LinearModel"),
     "rankwright.models.saving": (
         "SavedModel",
         "load_model",

@@ -13,7 +13,7 @@ from rankwright import parse_measure
 from rankwright.boosting.lambdas import Lambdas
 from rankwright.data.hashes import content_order
 from rankwright.measures import Measure, Rankings
-from rankwright.measures.forms import Swaps
+from rankwright.measures.base import Swaps
 
 every_measure = pytest.mark.parametrize("measure", [*measures(1, 4), None], ids=str)
 

@@ -13,9 +13,8 @@ import pytest
 from toy_actors import SIZES, Heavy, Scripted, Sums, sources, story
 
 from rankwright.cluster.cluster import Cluster
-from rankwright.cluster.open import engine_of
-from rankwright.cluster.processes import Processes
-from rankwright.cluster.worker import Local, add_up
+from rankwright.cluster.dataset import engine_of
+from rankwright.cluster.worker import Local, Processes, add_up
 from rankwright.errors import InputError
 
 
@@ -154,7 +153,7 @@ def test_partitions_that_no_worker_survives_end_with_one_line():
 PARENT = """
 import sys, time
 from rankwright.cluster.cluster import Cluster
-from rankwright.cluster.processes import Processes
+from rankwright.cluster.worker import Processes
 from toy_actors import SIZES, Sums, sources
 actors = Cluster(Processes(2), sources(), SIZES).make(Sums, 1)
 print(*set(actors.call("process")), flush=True)

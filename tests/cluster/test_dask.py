@@ -18,8 +18,7 @@ from in_partitions import Several, cut, in_partitions, made_up
 from rankwright import LambdaMART, StructuredSVM
 from rankwright.cluster.cluster import Cluster
 from rankwright.cluster.dask import DaskWorkers, frame_cluster, is_dask_frame
-from rankwright.cluster.dataset import gather_partitions
-from rankwright.cluster.open import engine_of
+from rankwright.cluster.dataset import engine_of, gather_partitions
 from rankwright.cluster.worker import Local
 from rankwright.errors import InputError
 

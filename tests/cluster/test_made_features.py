@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rankwright import InputError, TrecTable, build_index, make_features
-from rankwright.cluster.processes import Processes
+from rankwright.cluster.worker import Processes
 
 WORDS = ["lift", "wing", "walk", "tree", "read", "file", "line", "drag"]
 QUERIES = {f"q{number}": " ".join(WORDS[number % 5 : number % 5 + 2]) for number in range(11)} | {"none": "nowhere"}

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from rankwright import InputError, InputWarning
 from rankwright.maxmargin.structured_svm import StructuredSVM
 from rankwright.measures import parse_measure
-from rankwright.measures.oracles import position_decay, position_windows
+from rankwright.measures.oracles import positions
 from rankwright.models.saving import load_model
 
 pytestmark = pytest.mark.filterwarnings("ignore:the model learnt n")  # some losses here cannot be lowered
@@ -126,15 +126,15 @@ def test_the_library_and_the_programme_train_the_same_model(loss, slack, solver,
     start = np.array([0.3, -0.2, 0.1, 0.5])  # at 0 all scores are equal, and several rankings the most violated ones
     compiled = hinge_svm(loss, 5.0, **settings).start_from(start).fit(X, y, qid)
     calls = []
-    by_windows = position_windows.by_windows
+    by_windows = positions.by_windows
 
     def counted(*arguments):
         calls.append(len(arguments[0]))
         return by_windows(*arguments)
 
-    monkeypatch.setattr(position_windows, "by_windows", counted)
+    monkeypatch.setattr(positions, "by_windows", counted)
     for limit in (0, 50):  # in cells: for all queries, for some of them
-        monkeypatch.setattr(position_decay, "_MOST_CELLS", limit)
+        monkeypatch.setattr(positions, "_MOST_CELLS", limit)
         calls.clear()
         ranker = hinge_svm(loss, 5.0, **settings).start_from(start).fit(X, y, qid)
         cheap = parse_measure("ndcg@3").oracle("dorm").cheap

@@ -11,7 +11,7 @@ import sys
 
 TRAINING = """
 import numpy as np
-from rankwright.measures.forms import Oracle, read_only
+from rankwright.measures.base import Oracle, read_only
 from rankwright.measures.oracles.pairs import pairs
 from rankwright.maxmargin.hinge import StructuredHinge, equal_blocks
 from rankwright.maxmargin.bundle import solve

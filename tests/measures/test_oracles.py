@@ -15,8 +15,7 @@ import pytest
 from every_measure import every_measure
 from rankwright.errors import InputError
 from rankwright.measures import Rankings, parse_measure
-from rankwright.measures.base import REGISTRY
-from rankwright.measures.forms import read_only
+from rankwright.measures.base import REGISTRY, read_only
 from rankwright.measures.oracles.common import BINS, WORK, sort_descending
 from rankwright.measures.oracles.pairs import pairs
 

@@ -51,7 +51,7 @@ def test_a_row_has_the_same_bits_in_any_batch(monkeypatch):
     for rows in ([3], [4, 3], list(range(100, 221)), list(range(500))[::-1]):
         assert model.score(X[rows]).tobytes() == scores[rows].tobytes()
         assert model.score(sparse.csr_array(X[rows])).tobytes() == scores[rows].tobytes()
-    monkeypatch.setattr("rankwright.models.binned._BLOCK_VALUES", 12)
+    monkeypatch.setattr("rankwright.models.linear._BLOCK_VALUES", 12)
     assert model.score(X).tobytes() == scores.tobytes()
     assert model.score(np.asfortranarray(X)).tobytes() == scores.tobytes()
     assert model.score(X[:0]).shape == (0,)

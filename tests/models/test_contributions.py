@@ -10,8 +10,7 @@ from scipy import sparse
 from rankwright import InputError, InputWarning, LambdaMART, RankingData, RankingSVM
 from rankwright.boosting.forest import SET_WORDS, Forest, Tree
 from rankwright.boosting.tree_model import GradeModel, TreeModel
-from rankwright.models.binned import BinnedModel
-from rankwright.models.linear import LinearModel
+from rankwright.models.linear import BinnedModel, LinearModel
 from rankwright.models.sum import SumModel
 from rankwright.nets.model import NetModel
 

@@ -14,8 +14,7 @@ from rankwright import InputError, RankingData
 from rankwright.boosting.forest import Forest
 from rankwright.boosting.tree_model import GradeModel, TreeModel
 from rankwright.models.base import Model
-from rankwright.models.binned import BinnedModel
-from rankwright.models.linear import LinearModel
+from rankwright.models.linear import BinnedModel, LinearModel
 from rankwright.models.saving import KINDS, load_model, save_model
 from rankwright.models.sum import SumModel
 from rankwright.nets.model import NetModel

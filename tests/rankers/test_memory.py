@@ -94,7 +94,7 @@ def mapped(tmp_path):
 @pytest.mark.parametrize("name", ["map", "ndcg", "pairs"])
 def test_mapped_features_are_never_copied(mapped, monkeypatch, name, weighted):
     taken = []
-    monkeypatch.setattr(parts._Part, "X", property(taken.append))
+    monkeypatch.setattr(parts._Subset, "X", property(taken.append))
     weight = {query: float(query % 5 > 0) for query in mapped.query_ids.tolist()} if weighted else None
     few = RankingData.from_arrays(mapped.X[: 4 * SIZE], mapped.labels[: 4 * SIZE], group=[SIZE] * 4)
     allocated(SPARSE_RANKERS[name](), few)  # compiles

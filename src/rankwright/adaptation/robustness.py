@@ -12,9 +12,10 @@ import numpy as np
 from rankwright.adaptation.candidates import Adapted
 from rankwright.adaptation.ways import Adaptation
 from rankwright.data.dataset import RankingData
+from rankwright.data.display import Tabled
 from rankwright.errors import InputError
 from rankwright.evaluation.evaluate import evaluate
-from rankwright.evaluation.render import TextTable, draw
+from rankwright.evaluation.render import draw
 from rankwright.evaluation.significance import p_value
 from rankwright.measures import Measure, parse_reported
 
@@ -68,7 +69,7 @@ class RobustnessReport:
         """The tables, as terminal text, Markdown or LaTeX."""
         return "\n".join(draw(table, kind) for table in self.tables())
 
-    def tables(self) -> list[TextTable]:
+    def tables(self) -> list[Tabled]:
         """One table of the rows, and one of the curve."""
         header = ("test", "method", self.measure, "diff", "w/t/l", "harm", "p t-test")
         lines, rules, before = [], set(), ""
@@ -97,16 +98,14 @@ class RobustnessReport:
             "differences from the background ranker; * p < 0.05, not corrected",
             f"harm: share of queries whose {self.measure} drops by more than {self.harm_from:g}",
         )
-        tables = [TextTable(header, tuple(lines), notes, 2, frozenset(rules))]
+        tables = [Tabled(header, tuple(lines), notes, 2, frozenset(rules))]
         if self.curve:
             sizes = sorted({point.n_queries for point in self.curve})
             by_key = {(point.method, point.n_queries): point for point in self.curve}
             methods = list(dict.fromkeys(point.method for point in self.curve))
             cells = [(name, *(_shown(by_key.get((name, size))) for size in sizes)) for name in methods]
             head = ("in-domain queries", *(str(size) for size in sizes))
-            tables.append(
-                TextTable(head, tuple(cells), (f"{self.measure}: mean (lowest–highest) of repeated samples",))
-            )
+            tables.append(Tabled(head, tuple(cells), (f"{self.measure}: mean (lowest–highest) of repeated samples",)))
         return tables
 
 

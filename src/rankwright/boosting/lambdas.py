@@ -33,7 +33,7 @@ from rankwright.caching import INNER
 from rankwright.data.order import Clicked, as_bounds, descending, query_chunks, query_of_row
 from rankwright.data.threads import Team, runs_of
 from rankwright.measures import Measure, Rankings
-from rankwright.measures.forms import STATE, Swaps, read_only
+from rankwright.measures.base import STATE, Swaps, read_only
 from rankwright.measures.oracles.common import BINS, SORT, WORK, sort_descending
 from rankwright.models.products import FASTMATH, FirstClass, compiled
 

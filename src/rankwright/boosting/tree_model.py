@@ -12,9 +12,9 @@ from rankwright._types import Array
 from rankwright.boosting.forest import SET_WORDS, Forest
 from rankwright.data import sparse
 from rankwright.data.categories import NO_CATEGORY, category_numbers, checked_categories, is_text, number_of
-from rankwright.data.dataset import pick_columns, widen
+from rankwright.data.dataset import as_table, pick_columns, widen
 from rankwright.errors import InputError
-from rankwright.models.base import Attribution, Model, as_table
+from rankwright.models.base import Attribution, Model
 from rankwright.models.saving import Arrays, ModelKind, Read, bounded_numbers, names_from, names_of, whole_number
 
 __all__ = ["GradeModel", "TreeModel"]

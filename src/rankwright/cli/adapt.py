@@ -274,7 +274,8 @@ def _sizes(curve: str | None, plot: Path | None, closed: Path | None) -> list[in
 
 
 def _show(adapted: Adapted, judged: Path) -> None:
-    from rankwright.evaluation.render import TextTable, draw
+    from rankwright.data.display import Tabled
+    from rankwright.evaluation.render import draw
 
     measure = str(adapted.chosen.evaluation.measures[0])
     rows = []
@@ -296,7 +297,7 @@ def _show(adapted: Adapted, judged: Path) -> None:
         weights = [f"{weight:.3g} {name}" for name, weight in adapted.chosen.details["weights"].items()]
         notes.append(f"weights of scaled scores: {' + '.join(weights).replace('+ -', '- ')}")
     header = ("method", measure, "diff", "95% interval", "p t-test", "time")
-    click.echo(draw(TextTable(header, tuple(rows), tuple(notes))).rstrip())
+    click.echo(draw(Tabled(header, tuple(rows), tuple(notes))).rstrip())
 
 
 def _tuned(candidate: Candidate, measure: str, where: str) -> str:

@@ -18,8 +18,9 @@ import numpy as np
 from rankwright.cli.main import cli
 from rankwright.cli.options import output_option, seed_option, threads_option
 from rankwright.cli.printing import ERASE, RETURN, inform, progress, styled
+from rankwright.data.display import Tabled
 from rankwright.errors import InputError
-from rankwright.evaluation.render import TextTable, draw
+from rankwright.evaluation.render import draw
 from rankwright.evaluation.significance import bootstrap_interval
 
 if TYPE_CHECKING:
@@ -245,7 +246,7 @@ def _kinds_table(evaluations: Sequence[Evaluation], kinds: Mapping[str, str]) ->
         rows.append((system.name, *cells))
     sizes = [f"{len(_of_kind(evaluations[0], kinds, kind))} {kind}" for kind in names]
     note = f"by kind of query ({' and '.join(sizes)}); * best of its column"
-    return draw(TextTable(tuple(header), tuple(rows), (note,)))
+    return draw(Tabled(tuple(header), tuple(rows), (note,)))
 
 
 def _example_queries(

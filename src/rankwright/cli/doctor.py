@@ -171,8 +171,9 @@ def _is_installed(package: str) -> bool:
 
 
 def _threads() -> Finding:
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    facts = f"{usable} cores; commands use one unless --threads says more"
+    from rankwright.data.threads import usable_cores
+
+    facts = f"{usable_cores()} cores; commands use one unless --threads says more"
     set_by = [name for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS") if os.environ.get(name)]
     facts += "".join(f"; {name}={os.environ[name]}" for name in set_by)
     return Finding("ok", facts)

@@ -57,7 +57,7 @@ def engine_started(name: str | None) -> Iterator[Transport | None]:
     if name is None:
         yield None
         return
-    from rankwright.cluster.open import engine_of
+    from rankwright.cluster.dataset import engine_of
 
     logging.disable(logging.CRITICAL)
     try:
@@ -73,7 +73,7 @@ def engine_started(name: str | None) -> Iterator[Transport | None]:
 def open_partitioned(
     path: Path, transport: Transport, group: Path | None = None, columns: Columns | None = None
 ) -> RankingData:
-    from rankwright.cluster.open import open_partitions
+    from rankwright.cluster.dataset import open_partitions
     from rankwright.cluster.worker import Local
     from rankwright.io.detect import detected
 

@@ -151,8 +151,9 @@ def _claim(path: Path) -> bool:
 
 def _cores() -> int:
     """Cores that this process may use, less those that are busy, where workers gain nothing."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return cores - _busy()
+    from rankwright.data.threads import usable_cores
+
+    return usable_cores() - _busy()
 
 
 def _busy() -> int:

@@ -14,19 +14,15 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from rankwright.cluster.worker import Call, Factory, Key, Source, add_up
+from rankwright._types import Array
+from rankwright.cluster.journal import Journal
+from rankwright.cluster.worker import Call, Factory, Key, Source, WorkerLost, add_up
+from rankwright.data.places import Own
 from rankwright.errors import InputError
 
-Arrays = Mapping[str, npt.NDArray[Any]]
-Own = Sequence[tuple[Any, ...]] | None  # arguments of every partition's own
 _MAX_LOSSES = 5  # in a row
 _LOOK = 5.0  # seconds between searches for workers that replace lost ones
-
-
-class WorkerLost(Exception):
-    """A worker is gone, with everything it held."""
 
 
 class Pending(Protocol):
@@ -45,13 +41,6 @@ class Transport(Protocol):
 
     def close(self) -> None:
         """Release what was started."""
-
-
-class Recorder(Protocol):
-    """Results, in order, that outlive this process."""
-
-    def recall(self, compute: Callable[[], Arrays]) -> dict[str, npt.NDArray[Any]]:
-        """The next recorded result; where there is none, the result of ``compute``, which is recorded."""
 
 
 class Cluster:
@@ -82,7 +71,7 @@ class Cluster:
         self._made = self._losses = 0
         self._looked: float | None = None  # time of the last search for workers after a loss
         self.moves = 0
-        self.journal: Recorder | None = None
+        self.journal: Journal | None = None
         self._settle()
 
     @property
@@ -95,7 +84,6 @@ class Cluster:
 
     @property
     def is_here(self) -> bool:
-        """Whether all partitions are in this process, so that a call costs no trip."""
         return bool(getattr(self._transport, "is_here", False))
 
     def make(self, factory: Factory, *shared: Any, own: Own = None, threads: int = 1) -> ActorGroup:
@@ -141,7 +129,7 @@ class Cluster:
         self._losses = 0
         return results
 
-    def recall(self, compute: Callable[[], Arrays]) -> dict[str, npt.NDArray[Any]]:
+    def recall(self, compute: Callable[[], Mapping[str, Array]]) -> dict[str, Array]:
         """The result of ``compute``, or the one recorded at this point before the driver was interrupted.
 
         The journal is replayed by running the driver again: it gets every recorded result without computing it, so no
@@ -155,11 +143,8 @@ class Cluster:
 
     def forget(self, actors: ActorGroup) -> None:
         if self._groups.pop(actors.number, None) is not None:
-            drop = self._key(actors.number)
-            self._send(
-                range(self.n_partitions),
-                lambda partitions: [("drop", (drop, self._key(partition))) for partition in partitions],
-            )
+            group, every = self._key(actors.number), range(self.n_partitions)
+            self._send(every, lambda partitions: [("drop", (group, self._key(each))) for each in partitions])
 
     def loads(self) -> dict[int, int]:
         """How often each partition was loaded by the current workers."""
@@ -277,12 +262,9 @@ class Cluster:
             self._losses, self._looked = self._losses + 1, time.monotonic()
         if self._losses > _MAX_LOSSES:
             numbers = ", ".join(str(partition) for partition in partitions[:5]) + (", …" if len(partitions) > 5 else "")
-            problem = (
-                f"workers were lost {self._losses} times in a row, the last one with the partitions {numbers} (from 0)"
-            )
-            raise InputError(
-                f"{problem}; expected workers with enough memory for their partitions, or smaller partitions"
-            )
+            problem = f"workers were lost {self._losses} times in a row, the last one with the partitions {numbers}"
+            expected = "workers with enough memory for their partitions, or smaller partitions"
+            raise InputError(f"{problem} (from 0); expected {expected}")
 
     def _send(self, partitions: Iterable[int], calls_of: Callable[[list[int]], list[Call]]) -> bool:
         """Send each worker the calls for its partitions in one message; False if one was lost."""
@@ -318,7 +300,6 @@ class ActorGroup:
         self.changes: list[tuple[str, tuple[Any, ...], Own]] = []
 
     def call(self, method: str, *shared: Any, own: Own = None) -> list[Any]:
-        """Call a method that changes nothing; results in the order of the partitions."""
         results = self._cluster.call(self, method, shared, own)
         return [results[partition] for partition in range(self._cluster.n_partitions)]
 
@@ -336,7 +317,6 @@ class ActorGroup:
         self.changes.append((method, shared, None))
 
     def sum(self, method: str, *shared: Any, own: Own = None) -> Any:
-        """Call a method that changes nothing and returns integers; their sum over all partitions."""
         results = self._cluster.call(self, method, shared, own, summed=True)
         return add_up([results[partition] for partition in sorted(results)])
 

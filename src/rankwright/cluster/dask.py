@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 import rankwright
-from rankwright.cluster.cluster import Cluster, WorkerLost
-from rankwright.cluster.worker import Worker, answer, pack, result_of
+from rankwright.cluster.cluster import Cluster
+from rankwright.cluster.worker import Worker, WorkerLost, answer, pack, result_of
 from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError
 from rankwright.io.features import from_frame
@@ -38,14 +38,12 @@ class WorkerActor:
 
     def __init__(self, threads: int, version: str) -> None:
         if version != rankwright.__version__:
-            raise InputError(_VERSIONS.format(here=version, there=rankwright.__version__))
+            there = f"the workers of the Dask cluster have Rankwright {rankwright.__version__}"
+            raise InputError(f"{there}, this machine has {version}; expected the same")
         self._worker = Worker(threads)
 
     def run(self, frames: Sequence[Any]) -> list[Any]:
         return _as_arrays(answer(self._worker, frames))
-
-
-_VERSIONS = "the workers of the Dask cluster have Rankwright {there}, this machine has {here}; expected the same"
 
 
 def _as_arrays(frames: Sequence[Any]) -> list[Any]:
@@ -70,7 +68,6 @@ def is_client(engine: Any) -> bool:
 
 
 def connect(address: str) -> DaskWorkers:
-    """The workers of a scheduler at ``host:port``."""
     distributed = import_distributed()
     try:
         client = distributed.Client(f"tcp://{address}", timeout=_CONNECT, set_as_default=False)
@@ -96,8 +93,6 @@ def local_cluster(n: int | None = None) -> DaskWorkers:
 
 
 class _DaskWorker:
-    """A worker and the actor on it."""
-
     def __init__(self, number: int, address: str, actor: Any) -> None:
         self.number, self.address, self.actor = number, address, actor
         self.ready = False
@@ -138,9 +133,6 @@ class DaskWorkers:
                 raise InputError(f"the Dask scheduler at {self._where()} has no workers; expected at least one")
             time.sleep(_LOOK)
 
-    def at(self, address: str) -> Any:
-        return self._by_address.get(address)
-
     def start(self, worker: Any, method: str, *arguments: Any, **options: Any) -> Any:
         self._make_ready(worker)
         return _Reply(self, worker, self._send(worker, _as_arrays(pack((method, arguments, options)))))
@@ -174,11 +166,8 @@ class DaskWorkers:
             worker.actor.release()
 
     def _threads(self) -> dict[str, int]:
-        threads: dict[str, int] = self._from_scheduler(self.client.scheduler.ncores())
-        return threads
-
-    def _from_scheduler(self, request: Coroutine[Any, Any, Any]) -> Any:
-        future = self._run(request)
+        """The threads of every worker that the scheduler has, by address."""
+        future: Result[dict[str, int]] = self._run(self.client.scheduler.ncores())
         while True:
             try:
                 return future.result(_LOOK)
@@ -200,7 +189,6 @@ class DaskWorkers:
         )
 
     def _make_ready(self, worker: _DaskWorker) -> None:
-        """Wait until the actor of a worker is there."""
         if self._by_address.get(worker.address) is not worker:
             raise WorkerLost(str(worker))
         until = time.monotonic() + _STARTING
@@ -373,12 +361,12 @@ def frame_cluster(
         for partition in filled
     ]
     where = client.who_has([futures[partition] for partition in filled])
-    workers.workers()
+    by_address = {worker.address: worker for worker in workers.workers()}
     homes = {}
     for number, source in enumerate(sources):
-        at = [workers.at(address) for address in where.get(source.key, ())]
-        if any(at):
-            homes[number] = next(worker for worker in at if worker is not None)
+        holders = [by_address[address] for address in where.get(source.key, ()) if address in by_address]
+        if holders:
+            homes[number] = holders[0]
     return Cluster(workers, sources, [sizes[partition] for partition in filled], homes=homes, closes=closes)
 
 

@@ -1,13 +1,14 @@
 """A data set with features in partitions: labels, queries and ids are here, features stay where partitions are.
 
-The result is a `RankingData` like any other, but for its ``X``, which knows rows only by the partition that holds them.
-What is computed with features is computed by actors (`rankwright.cluster.cluster`).
+:func:`open_partitions` opens a folder or a Dask DataFrame. It returns a `RankingData` like any other, but for its
+``X``, which knows rows only by the partition that holds them. What is computed with features is computed by actors
+(`rankwright.cluster.cluster`).
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, reduce
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,14 +16,21 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rankwright._types import Array
-from rankwright.cluster.cluster import ActorGroup, Cluster
+from rankwright.cluster import dask
+from rankwright.cluster.cluster import ActorGroup, Cluster, Transport
+from rankwright.cluster.worker import Local, Processes, Source
 from rankwright.data import sparse
 from rankwright.data.dataset import RankingData, feature_bytes, stored, with_features
 from rankwright.data.order import join_ids, sizes_to_indptr
 from rankwright.data.places import Own, Place, Share, selected
-from rankwright.data.statistics import Statistics
-from rankwright.data.threads import Team, beside, scratch
-from rankwright.errors import InputError
+from rankwright.data.statistics import Statistics, statistics_of
+from rankwright.data.threads import beside, scratch
+from rankwright.errors import InputError, shown
+from rankwright.io.features import by_role
+from rankwright.io.partitions import is_partitions, piece_sources, read_manifest
+from rankwright.io.roles import find_query
+
+__all__ = ["open_partitions"]
 
 _BLOCK_BYTES = 1 << 23  # of all partitions, at a time, where features are gathered
 
@@ -34,9 +42,10 @@ class FeaturesApart(InputError, AttributeError):
 class PartitionedFeatures:
     """The features of documents in partitions.
 
-    `cluster`: the partitions. `starts`: the row at which each query starts, in the order of the partitions.
-    `query_bounds`: the queries of every partition: ``query_bounds[p]:query_bounds[p + 1]``. `shape`, `dtype`, `nbytes`:
-    of all features together, as if they were one array.
+    `cluster`: the partitions. `readers`: a :class:`PartitionReader` beside each. `starts`: the row at which each query
+    starts, in the order of the partitions. `query_bounds`: the queries of every partition:
+    ``query_bounds[p]:query_bounds[p + 1]``. `shape`, `dtype`, `nbytes`: of all features together, as if they were one
+    array.
     """
 
     ndim = 2
@@ -44,15 +53,16 @@ class PartitionedFeatures:
     def __init__(
         self,
         cluster: Cluster,
+        readers: ActorGroup,
         indptr: Array,
         query_bounds: Array,
         n_features: int,
         dtype: Any,
         nbytes: int,
-        joining: str = "rankwright convert FOLDER -o JOINED.rank",
-        statistics: Callable[[], Statistics | None] | None = None,
+        joining: str,
+        statistics: Callable[[], Statistics | None] | None,
     ) -> None:
-        self.cluster, self._joining, self._statistics = cluster, joining, statistics
+        self.cluster, self.readers, self._joining, self._statistics = cluster, readers, joining, statistics
         self.starts, self.query_bounds = indptr[:-1], query_bounds
         self.shape, self.dtype, self.nbytes = (int(indptr[-1]), n_features), np.dtype(dtype), nbytes
 
@@ -86,24 +96,16 @@ class PartitionedFeatures:
         return None if self._statistics is None else self._statistics()
 
     def place_of(self, data: RankingData) -> Place:
-        """Where the features of all or some of the queries are."""
         return Partitions(data)
 
     def doc_ids(self) -> Array | None:
         """The ids of all documents, in the order of the partitions; None if some partition has none."""
-        survey = self.cluster.make(Survey)
-        ids_of = survey.call("ids")
-        survey.close()
+        ids_of = self.readers.call("ids")
         if any(ids is None for ids in ids_of):
             return None
         ids = join_ids(ids_of)
         ids.flags.writeable = False
         return ids
-
-    @cached_property
-    def scorers(self) -> ActorGroup:
-        """What scores the documents of every partition."""
-        return self.cluster.make(PartitionScorer)
 
 
 class Partitions(Place):
@@ -113,17 +115,16 @@ class Partitions(Place):
 
     def __init__(self, data: RankingData) -> None:
         super().__init__(data)
-        self._X, self._starts = stored(data)
+        X, self._starts = stored(data)
+        self._X: PartitionedFeatures = X
 
     @property
     def is_here(self) -> bool:
-        """Whether a call to an actor costs no trip to another process."""
-        return bool(self._X.cluster.is_here)
+        return self._X.cluster.is_here
 
     @cached_property
     def shares(self) -> list[Share]:
-        shares: list[Share] = self._X.shares(self._starts)
-        return shares
+        return self._X.shares(self._starts)
 
     def taken(self, values: Array, share: Share) -> Array:
         return np.asarray(values[self.rows_of(share)])
@@ -131,16 +132,12 @@ class Partitions(Place):
     def make(self, factory: Callable[..., Any], *shared: Any, own: Own = None, threads: int = 1) -> ActorGroup:
         arguments = [()] * len(self.shares) if own is None else own
         each = [(share.local, *own_ones) for share, own_ones in zip(self.shares, arguments, strict=True)]
-        actors: ActorGroup = self._X.cluster.make(factory, *shared, own=each, threads=threads)
-        return actors
+        return self._X.cluster.make(factory, *shared, own=each, threads=threads)
 
     def recall(self, compute: Callable[[], Mapping[str, Array]]) -> dict[str, Array]:
-        """What ``compute`` gives, or has given before a training was interrupted."""
-        results: dict[str, Array] = self._X.cluster.recall(compute)
-        return results
+        return self._X.cluster.recall(compute)
 
     def record_to(self, journal: Any) -> None:
-        """Keep what `recall` gives in a journal."""
         self._X.cluster.journal = journal
 
     def statistics(self, threads: int = 1, *, summed: bool = True) -> Statistics:
@@ -156,14 +153,13 @@ class Partitions(Place):
 
     def scores(self, model: Any, missing_as_zero: bool = False) -> Array:
         scores = np.empty(self.data.n_docs)
-        results = self._X.scorers.call("scores", model, missing_as_zero, own=self._queries)
+        results = self._X.readers.call("scores", model, missing_as_zero, own=self._queries)
         for share, of_share in zip(self.shares, results, strict=True):
             scores[self.rows_of(share)] = of_share
         return scores
 
     def per_query(self, function: Callable[[RankingData], Array]) -> Array:
-        """What a function of a data set, found by its name everywhere, gives for every query."""
-        results = np.concatenate(self._X.scorers.call("applied", function, own=self._queries))
+        results = np.concatenate(self._X.readers.call("applied", function, own=self._queries))
         return np.asarray(results[np.argsort(np.concatenate([share.chosen for share in self.shares]))])
 
     def together(self) -> RankingData:
@@ -173,57 +169,32 @@ class Partitions(Place):
         when the data is.
         """
         X = self._X
-        actors = X.cluster.make(PartitionRows)
-        try:
-            forms = actors.call("form")
-            place = next(
-                (Path(folder) for folder, _ in forms if folder and X.cluster.is_here), Path(tempfile.gettempdir())
-            )
-            sizes = [values for _, values in forms if values is not None]
-            features = _sparse_together(actors, X, place, sizes) if sizes else _dense_together(actors, X, place)
-        finally:
-            actors.close()
-        return with_features(self.data, features)
+        forms = X.readers.call("stored")
+        folders = [Path(folder) for folder, _ in forms if folder and X.cluster.is_here]
+        place = next(iter(folders), Path(tempfile.gettempdir()))
+        sizes = [n_values for _, n_values in forms if n_values is not None]
+        return with_features(self.data, _sparse_together(X, place, sizes) if sizes else _dense_together(X, place))
 
     @property
     def _queries(self) -> list[tuple[Array]]:
         return [(share.local,) for share in self.shares]
 
 
-class PartitionScorer:
-    def __init__(self, data: RankingData, threads: int) -> None:
-        self._data = data
-
-    def scores(self, queries: Array, model: Any, missing_as_zero: bool) -> Array:
-        """Scores of some of the partition's queries, in the order given."""
-        return Place(selected(self._data, queries)).scores(model, missing_as_zero)
-
-    def applied(self, queries: Array, function: Any) -> Any:
-        return function(selected(self._data, queries))
-
-
 class Reading:
-    """Reads the features of some queries of a partition."""
-
     def __init__(self, data: RankingData, threads: int, queries: Array) -> None:
         self._data, self._threads = selected(data, queries), threads
 
     def statistics(self, summed: bool) -> Statistics:
-        team = Team(self._threads)
-        try:
-            return Statistics.of(self._data, team, summed=summed)
-        finally:
-            team.close()
+        return statistics_of(self._data, self._threads, summed=summed)
 
 
-class Survey:
-    """What the driver has to know of a partition."""
+class PartitionReader:
+    """What the driver has to know of a partition: its facts, scores, and the features some rows at a time."""
 
     def __init__(self, data: RankingData, threads: int) -> None:
         self._data = data
 
     def facts(self) -> dict[str, Any]:
-        """Labels, queries, ids and the form of the features."""
         data = self._data
         return {
             "labels": np.asarray(data.labels),
@@ -238,14 +209,14 @@ class Survey:
     def ids(self) -> Array | None:
         return None if self._data.doc_ids is None else np.asarray(self._data.doc_ids)
 
+    def scores(self, queries: Array, model: Any, missing_as_zero: bool) -> Array:
+        """Scores of some of the partition's queries, in the order given."""
+        return Place(selected(self._data, queries)).scores(model, missing_as_zero)
 
-class PartitionRows:
-    """The features of a partition, some rows at a time."""
+    def applied(self, queries: Array, function: Any) -> Any:
+        return function(selected(self._data, queries))
 
-    def __init__(self, data: RankingData, threads: int) -> None:
-        self._data = data
-
-    def form(self) -> tuple[str | None, int | None]:
+    def stored(self) -> tuple[str | None, int | None]:
         """The folder that the features are in, and how many values are stored; None if all are."""
         X = self._data.X
         folder = beside(X)
@@ -267,29 +238,28 @@ def _bounds(X: PartitionedFeatures) -> Array:
     return np.append(X.starts, X.shape[0])[X.query_bounds]
 
 
-def _dense_together(actors: ActorGroup, X: PartitionedFeatures, place: Path) -> Array:
+def _dense_together(X: PartitionedFeatures, place: Path) -> Array:
     gathered = scratch(X.shape, X.dtype, place)
     bounds = _bounds(X)
     step = max(1, _BLOCK_BYTES // (X.cluster.n_partitions * max(1, X.shape[1]) * X.dtype.itemsize))
     for first in range(0, int(np.diff(bounds).max()), step):
-        for start, rows in zip(bounds.tolist(), actors.call("block", first, first + step), strict=False):
+        for start, rows in zip(bounds.tolist(), X.readers.call("block", first, first + step), strict=False):
             gathered[start + first : start + first + len(rows)] = rows
     gathered.flags.writeable = False
     return gathered
 
 
-def _sparse_together(actors: ActorGroup, X: PartitionedFeatures, place: Path, many: list[int]) -> Any:
-    bounds, filled = _bounds(X), np.concatenate([[0], np.cumsum(many)]).astype(np.int64)
+def _sparse_together(X: PartitionedFeatures, place: Path, sizes: list[int]) -> Any:
+    bounds, filled = _bounds(X), sizes_to_indptr(np.array(sizes))
     index = np.int32 if filled[-1] < 2**31 else np.int64
     values, columns = scratch((int(filled[-1]),), X.dtype, place), scratch((int(filled[-1]),), index, place)
-    starts = [ends + start for ends, start in zip(actors.call("ends"), filled.tolist(), strict=False)]
+    starts = [ends + start for ends, start in zip(X.readers.call("ends"), filled.tolist(), strict=False)]
     indptr = np.concatenate([[0], *starts]).astype(index)
     at = filled[:-1].copy()
-    step = max(
-        1, int(_BLOCK_BYTES // max(1, 16 * X.cluster.n_partitions * max(1, int(filled[-1]) // max(1, X.shape[0]))))
-    )
+    width = max(1, int(filled[-1]) // max(1, X.shape[0]))
+    step = max(1, _BLOCK_BYTES // max(1, 16 * X.cluster.n_partitions * width))
     for first in range(0, int(np.diff(bounds).max()), step):
-        for partition, (block, places) in enumerate(actors.call("block", first, first + step)):
+        for partition, (block, places) in enumerate(X.readers.call("block", first, first + step)):
             values[at[partition] : at[partition] + len(block)] = block
             columns[at[partition] : at[partition] + len(block)] = places
             at[partition] += len(block)
@@ -312,9 +282,8 @@ def gather_partitions(
     documents of every query together, and what makes one data set of the partitions; default: commands for a folder.
     `statistics`: gives the statistics of the features of all partitions, if they are known.
     """
-    survey = cluster.make(Survey)
-    facts = survey.call("facts")
-    survey.close()
+    readers = cluster.make(PartitionReader)
+    facts = readers.call("facts")
     repair = repair or f"rankwright convert {place} --by-query {cluster.n_partitions} -o NEW.partitions"
     joining = joining or f"rankwright convert {place} -o JOINED.rank"
     for partition, other in enumerate(facts[1:], 1):
@@ -327,16 +296,9 @@ def gather_partitions(
     _check_queries(ids, query_bounds, cluster, place, repair)
     indptr = sizes_to_indptr(np.concatenate([partition["sizes"] for partition in facts]))
     n_features, dtype, _ = facts[0]["form"]
-    X = PartitionedFeatures(
-        cluster,
-        indptr,
-        query_bounds,
-        n_features,
-        dtype,
-        sum(partition["bytes"] for partition in facts),
-        joining,
-        statistics,
-    )
+    nbytes = sum(partition["bytes"] for partition in facts)
+    features = (indptr, query_bounds, n_features, dtype, nbytes)
+    X = PartitionedFeatures(cluster, readers, *features, joining, statistics)
     labels = np.concatenate([partition["labels"] for partition in facts])
     for array in (labels, indptr, ids):
         array.flags.writeable = False
@@ -363,3 +325,143 @@ def _check_queries(ids: Array, query_bounds: Array, cluster: Cluster, place: str
         partitions = " and in ".join(cluster.partition_name(partition) for partition in where[:2].tolist())
         what = f"query {split} is in {partitions}; expected each query in one partition"
         raise InputError(f"{what}: {repair} repairs it", place)
+
+
+# Opening partitioned data: a folder of Parquet files or of data folders, or a Dask DataFrame.
+
+
+ENGINES = "local, processes, processes:4, dask://host:port, dask://local or dask://local:4"
+_DASK = "dask://"
+
+
+def engine_of(engine: Any = None) -> Transport:
+    """The engine with a name.
+
+    `engine`: ``local``, the default, is this process; ``processes`` are worker processes on this machine, one for every
+    core or as many as a number says (``processes:4``); ``dask://host:port`` is the Dask scheduler there, and
+    ``dask://local`` starts a Dask cluster on this machine. What this function starts is ended by ``close``; a client
+    that is given stays open.
+
+    Examples
+    --------
+    >>> type(engine_of("local")).__name__, len(engine_of("processes:3").workers())
+    ('Local', 3)
+    """
+    if engine is None:
+        return Local()
+    if dask.is_client(engine):
+        return dask.DaskWorkers(engine)
+    if is_transport(engine):
+        transport: Transport = engine
+        return transport
+    if not isinstance(engine, str):
+        raise InputError(f"the engine is {shown(engine)}; expected {ENGINES}, or a Dask Client")
+    kind, colon, options = engine.strip().partition(":")
+    if engine.strip().startswith(_DASK):
+        address = engine.strip().removeprefix(_DASK).rstrip("/")
+        where, _, number = address.rpartition(":")  # where may be [::1]
+        if "local" in (where, address):
+            return dask.local_cluster(_count(engine, number) if where else None)
+        if where and number.isascii() and number.isdecimal():
+            return dask.connect(address)
+    elif kind == "local" and not colon:
+        return Local()
+    elif kind == "processes":
+        return Processes(_count(engine, options) if colon else None)
+    raise InputError(f"the engine is {shown(engine)}; expected {ENGINES}")
+
+
+def is_transport(engine: Any) -> bool:
+    return all(callable(getattr(engine, name, None)) for name in ("workers", "start", "close"))
+
+
+def _count(engine: str, text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and 0 < int(text) < 10_000):
+        raise InputError(f"the engine is {shown(engine)}; expected a number of workers from 1, as in processes:4")
+    return int(text)
+
+
+def open_partitions(
+    source: Any,
+    engine: Any = None,
+    *,
+    qid: str | None = None,
+    label: str | None = None,
+    docid: str | None = None,
+    features: Sequence[str] | None = None,
+    columns: Mapping[str, str] | None = None,
+) -> RankingData:
+    """Open data in partitions; features stay where they are, labels, queries and ids come here.
+
+    Parameters
+    ----------
+    source : path or dask.dataframe.DataFrame
+        What ``rankwright convert --by-query`` wrote. Also a folder of Parquet files or of data folders, one partition
+        each, if every query is in one of them; Parquet files are then read into memory where they are used. Of a Dask
+        DataFrame each partition is a partition, made by a task of the cluster and kept there.
+    engine : str, distributed.Client or Transport, optional
+        Where partitions are used: ``"processes"``, ``"dask://host:port"``, …; default: in this process, one after the
+        other. A Dask DataFrame is used on the cluster of its client; default: the current one.
+    qid, label, docid, features
+        The columns of a Dask DataFrame or of Parquet files, as in :func:`rankwright.from_frame`.
+    columns : mapping, optional
+        Columns of Parquet files by role, as :func:`rankwright.read_data` takes them.
+
+    Returns
+    -------
+    RankingData
+        With an ``X`` that cannot be read as an array.
+
+    Examples
+    --------
+    >>> open_partitions("big.partitions")  # doctest: +SKIP
+    RankingData(31531 queries, 3771125 documents, 136 dense float32 features)
+    >>> open_partitions(dask.dataframe.read_parquet("big/"), engine=client)  # doctest: +SKIP
+    RankingData(31531 queries, 3771125 documents, 136 dense float32 features)
+    """
+    if dask.is_dask_frame(source):
+        return _open_frame(source, engine, {"qid": qid, "label": label, "docid": docid, "features": features})
+    roles = by_role(columns, qid, docid, label)
+    sources: list[Source]
+    statistics = None
+    if is_partitions(source):
+        if roles or features is not None:
+            raise InputError("has no columns to name; expected Parquet files or a Dask DataFrame", source)
+        manifest = read_manifest(source)
+        sources, sizes = [*manifest.sources], [partition.documents for partition in manifest.partitions]
+        statistics = manifest.total
+    else:
+        pieces = piece_sources(source, roles, features)
+        sources, sizes = [*pieces], [piece.n_docs for piece in pieces]
+    transport = engine_of(engine)
+    closes = transport is not engine
+    try:
+        return gather_partitions(Cluster(transport, sources, sizes, closes=closes), str(source), statistics=statistics)
+    except BaseException:
+        if closes:
+            transport.close()
+        raise
+
+
+def _open_frame(frame: Any, engine: Any, columns: dict[str, Any]) -> RankingData:
+    workers = engine_of(_current_client() if engine is None else engine)
+    if not isinstance(workers, dask.DaskWorkers):
+        raise InputError("a Dask DataFrame is used on its cluster; expected engine=Client(…) or dask://host:port")
+    closes = not is_transport(engine)
+    try:
+        cluster = dask.frame_cluster(frame, workers, closes=closes, **columns)
+        repair = f"frame.shuffle({columns['qid'] or find_query(list(map(str, frame.columns)))!r})"
+        return gather_partitions(
+            cluster, "Dask DataFrame", repair=repair, joining="rankwright.from_frame(frame.compute())"
+        )
+    except BaseException:
+        if closes:
+            workers.close()
+        raise
+
+
+def _current_client() -> Any:
+    try:
+        return dask.import_distributed().get_client()
+    except ValueError:
+        raise InputError("a Dask DataFrame is used on a cluster; expected engine=Client(…)") from None

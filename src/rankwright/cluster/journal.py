@@ -74,7 +74,10 @@ class Journal:
             if resume:
                 _check_key(_first(self._file, self.path), readable, self.path)
             else:
-                self._begin(readable)
+                self._file.seek(0)
+                self._file.truncate()
+                self._write(_MAGIC)
+                self._append({"key": readable}, {})
         except BaseException:
             self._file.close()
             raise
@@ -111,12 +114,6 @@ class Journal:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _begin(self, key: Any) -> None:
-        self._file.seek(0)
-        self._file.truncate()
-        self._write(_MAGIC)
-        self._append({"key": key}, {})
-
     def _append(self, facts: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
         described = {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items()}
         text = json.dumps({**facts, "arrays": described}).encode()
@@ -134,15 +131,15 @@ class Journal:
             raise InputError(f"cannot be written: {error.strerror or error}", self.path) from None
 
     def _claim(self) -> None:
-        if fcntl is not None:
-            try:
-                fcntl.flock(self._file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise InputError("is being written by another training run; expected no other writer", self.path) from (
-                    None
-                )
-            except OSError:
-                return  # no locks there
+        if fcntl is None:
+            return
+        try:
+            fcntl.flock(self._file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            problem = "is being written by another training run"
+            raise InputError(f"{problem}; expected no other writer", self.path) from None
+        except OSError:
+            return  # no locks there
 
 
 def read_key(path: str | Path) -> Any:

@@ -1,24 +1,31 @@
 """The code that runs beside the data: a worker loads partitions, keeps objects beside them, and calls their methods.
 
 The code is the same in this process, in a worker process and on a Dask worker, and its results depend on the partition
-alone.
+alone. The first two of these engines are here, too.
 """
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import pickle
 import queue
 import signal
 import struct
+import subprocess
 import sys
 import threading
 import traceback
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+
+from rankwright.data.threads import usable_cores
+from rankwright.errors import InputError
 
 Factory = Callable[..., Any]  # (data, threads, *arguments) -> object; pickled by name
 Call = tuple[str, tuple[Any, ...]]  # the name of a method, and its arguments
@@ -34,6 +41,10 @@ class Source(Protocol):
 
     def load(self) -> Any:
         """The partition as RankingData, with features left in their file where possible."""
+
+
+class WorkerLost(Exception):
+    """A worker is gone, with everything it held."""
 
 
 class Worker:
@@ -239,19 +250,13 @@ def write_message(descriptor: int, number: int, frames: Sequence[Frame]) -> None
 
 def _read(descriptor: int, length: int) -> bytearray:
     message = bytearray(length)
-    view = memoryview(message)
+    view, pipe = memoryview(message), io.FileIO(descriptor, closefd=False)
     while view:
-        n_read = os.readv(descriptor, [view[:_MAX_WRITE]]) if hasattr(os, "readv") else _read_into(descriptor, view)
+        n_read = pipe.readinto(view)
         if not n_read:
             raise EOFError
         view = view[n_read:]
     return message
-
-
-def _read_into(descriptor: int, view: memoryview) -> int:
-    piece = os.read(descriptor, min(len(view), 1 << 20))
-    view[: len(piece)] = piece
-    return len(piece)
 
 
 def main(threads: int) -> None:
@@ -278,5 +283,126 @@ def _receive(descriptor: int, waiting: queue.SimpleQueue[tuple[int, list[Any]]])
             os._exit(0)
 
 
-if __name__ == "__main__":
-    main(int(sys.argv[1]))
+# The engine of worker processes on this machine, started anew (never forked: a fork would inherit locks and threads).
+#
+# A process that ends, for whatever reason, is a lost worker, and a new one replaces it. Workers start on first use and
+# end with this process.
+
+
+_PATIENCE = 5.0  # seconds for a worker to end
+_START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from rankwright.cluster.worker import main; main({})"
+
+
+class Processes:
+    """Some worker processes, which start with their first call.
+
+    `n`: how many; default: one for every core.
+    """
+
+    def __init__(self, n: int | None = None) -> None:
+        cores = usable_cores()
+        self._n = cores if n is None else n
+        if self._n < 1:
+            raise InputError(f"{n} worker processes; expected 1 or more")
+        self._threads = max(1, cores // self._n)
+        self._started = 0
+        self._workers: list[_WorkerProcess] = []
+        self._finish = weakref.finalize(self, _end, self._workers)
+
+    def workers(self) -> Sequence[Any]:
+        """The workers, those that died replaced by new ones."""
+        lost = [worker for worker in self._workers if not worker.alive()]
+        _end(lost)
+        for worker in lost:
+            self._workers.remove(worker)
+        while len(self._workers) < self._n:
+            self._started += 1
+            self._workers.append(_WorkerProcess(self._started, self._threads))
+        return [worker.number for worker in self._workers]
+
+    def start(self, worker: Any, method: str, *arguments: Any, **options: Any) -> Any:
+        for process in self._workers:
+            if process.number == worker:
+                return process.send((method, arguments, options))
+        raise WorkerLost
+
+    def pids(self) -> list[int]:
+        return [worker.process.pid for worker in self._workers if worker.process is not None and worker.alive()]
+
+    def close(self) -> None:
+        _end(self._workers)
+        self._workers.clear()
+
+
+class _WorkerProcess:
+    def __init__(self, number: int, threads: int) -> None:
+        self.number = number
+        self.process: subprocess.Popen[bytes] | None = None
+        self._threads = threads
+        self._sent = 0
+        self._broken = False
+        self._awaited: weakref.WeakValueDictionary[int, _Answer] = weakref.WeakValueDictionary()
+        self._early: dict[int, list[Any]] = {}  # answers read while waiting for another one
+
+    def alive(self) -> bool:
+        return not self._broken and (self.process is None or self.process.poll() is None)
+
+    def send(self, request: Any) -> _Answer:
+        frames = pack(request)
+        if self.process is None:
+            arguments = [sys.executable, "-c", _START.format(self._threads), json.dumps(sys.path)]
+            self.process = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+        assert self.process.stdin is not None
+        self._sent += 1
+        try:
+            self._during(write_message, self.process.stdin.fileno(), self._sent, frames)
+        except (OSError, ValueError):  # ValueError: closed
+            raise WorkerLost from None
+        self._awaited[self._sent] = answer = _Answer(self, self._sent)
+        return answer
+
+    def wait(self, number: int) -> list[Any]:
+        """The answer with a number; others are kept for those who wait for them."""
+        assert self.process is not None
+        assert self.process.stdout is not None
+        while number not in self._early:
+            if self._broken:
+                raise WorkerLost
+            try:
+                answered, frames = self._during(read_message, self.process.stdout.fileno())
+            except (EOFError, OSError, ValueError):
+                raise WorkerLost from None
+            if answered in self._awaited:
+                self._early[answered] = frames
+        return self._early.pop(number)
+
+    def _during(self, work: Any, *arguments: Any) -> Any:
+        """Read or write; after an interrupted message the pipe is unusable."""
+        try:
+            return work(*arguments)
+        except BaseException:
+            self._broken = True
+            raise
+
+
+class _Answer:
+    def __init__(self, worker: _WorkerProcess, number: int) -> None:
+        self._worker, self._number = worker, number
+
+    def result(self) -> Any:
+        return result_of(self._worker.wait(self._number))
+
+
+def _end(workers: Sequence[_WorkerProcess]) -> None:
+    """End processes by closing their input; kill those that do not end."""
+    started = [worker.process for worker in workers if worker.process is not None]
+    for process in started:
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
+    for process in started:
+        try:
+            process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

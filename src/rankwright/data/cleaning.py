@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from rankwright._types import Array
 from rankwright.data import sparse
-from rankwright.data.dataset import RankingData
+from rankwright.data.dataset import RankingData, stored_width
+from rankwright.data.order import query_chunks
 from rankwright.data.scaling import QueryScaler
 from rankwright.data.threads import threads_of
 from rankwright.errors import InputError, shown
@@ -145,8 +147,8 @@ class Cleaner:
     --------
     >>> X = [[0.0, 0.0], [1.0, 2.0], [1.0, 2.0], [3.0, 0.0], [0.0, 1.0]]
     >>> data = RankingData.from_arrays(X, [0, 1, 0, 1, 0], qid=[7, 7, 7, 7, 7])
-    >>> clean, found = Cleaner().clean(data)
-    >>> clean.X.tolist(), found.all_zero, found.relevant, found.others
+    >>> clean, report = Cleaner().clean(data)
+    >>> clean.X.tolist(), report.all_zero, report.relevant, report.others
     ([[3.0, 0.0], [0.0, 1.0]], 1, 1, 1)
     """
 
@@ -182,24 +184,16 @@ class Cleaner:
         return f"{problem}; scaled features are compared"
 
     def find(self, data: RankingData, *, n_jobs: int | None = None) -> Unclean:
-        """Find the documents that :meth:`clean` would drop.
-
-        Parameters
-        ----------
-        data, n_jobs
-            As for :meth:`clean`.
-        """
+        """The documents that :meth:`clean` would drop; parameters as for it."""
         from rankwright.data.kernels import ALL_ZERO, CONTRADICTING, KEPT
 
         data = data.without_categories()
         marks, pairs = np.zeros(data.n_docs, np.uint8), np.zeros(data.n_queries, np.int64)
         relevant = data.labels >= self.relevant_from
+        chunks = query_chunks(data.indptr, max(1, _CHUNK_VALUES // max(1, stored_width(data))))
+        mark = partial(self._mark, data, relevant, marks, pairs)
         with ThreadPoolExecutor(threads_of(n_jobs)) as pool:
-            tasks = [
-                pool.submit(self._mark, data, relevant, first, last, marks, pairs) for first, last in _chunks(data)
-            ]
-            for task in tasks:
-                task.result()
+            list(pool.map(mark, chunks))  # raises the error of the first chunk that has one
         kept = marks == KEPT
         contradicting = marks == CONTRADICTING
         by_row = (np.ones_like(kept), marks == ALL_ZERO, contradicting & relevant, contradicting & ~relevant)
@@ -208,9 +202,10 @@ class Cleaner:
         lost = data.has_order & (n_kept > 0) & ~_has_order(data, kept) if data.n_docs else np.zeros(0, bool)
         return Unclean(kept, self, np.column_stack([*sums, pairs, n_kept == 0, lost]).astype(np.int64))
 
-    def _mark(self, data: RankingData, relevant: Array, first: int, last: int, marks: Array, pairs: Array) -> None:
+    def _mark(self, data: RankingData, relevant: Array, marks: Array, pairs: Array, chunk: tuple[int, int]) -> None:
         from rankwright.data.kernels import mark_dense, mark_sparse
 
+        first, last = chunk
         start, stop = data.indptr[first], data.indptr[last]
         X, indptr = data.X[start:stop], data.indptr[first : last + 1] - start
         if self.scaled:
@@ -234,18 +229,6 @@ def _number(value: Any) -> float:
 def _is_beyond_one(X: Any) -> bool:
     values = X.data if sparse.issparse(X) else X
     return bool(values.size) and bool(values.min() < 0 or values.max() > 1)
-
-
-def _chunks(data: RankingData) -> Iterator[tuple[int, int]]:
-    """Ranges of queries with a bounded number of values, or one query each."""
-    width = -(-data.X.nnz // max(1, data.n_docs)) if data.is_sparse else data.n_features
-    rows = max(1, _CHUNK_VALUES // max(1, width))
-    first = 0
-    while first < data.n_queries:
-        last = int(np.searchsorted(data.indptr, data.indptr[first] + rows, side="right")) - 1
-        last = max(first + 1, last)
-        yield first, last
-        first = last
 
 
 def _per_query(rows: Array, indptr: Array) -> Array:

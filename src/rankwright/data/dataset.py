@@ -7,7 +7,8 @@ Everything downstream relies on it: the rows of a query are adjacent, values are
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+import importlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -16,10 +17,17 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright._types import Array
-from rankwright.data import sparse
-from rankwright.data.categories import Categories, given_categories, joined, named
-from rankwright.data.display import DisplayedData
-from rankwright.data.order import as_ids, gather_queries, join_ids, query_chunks, query_of_row, sizes_to_indptr
+from rankwright.data import display, sparse
+from rankwright.data.categories import Categories, given_categories, joined, named, number_of, shown_category
+from rankwright.data.order import (
+    as_ids,
+    gather_queries,
+    join_ids,
+    query_chunks,
+    query_of_row,
+    rows_of,
+    sizes_to_indptr,
+)
 from rankwright.errors import InputError
 
 __all__ = ["RankingData"]
@@ -31,7 +39,6 @@ __all__ = ["RankingData"]
 # narrower than the data it belongs to: within one training run its last columns may be missing and are 0.
 
 
-_NAMED = 5  # missing features named in an error
 _MOST_FEATURES, _FEATURES_PER_BYTE = 1 << 20, 8
 
 
@@ -74,7 +81,7 @@ def find_columns(
     they are, for messages: ``"the model"``, ``"the training data"``. `zeros_left_out`: whether columns without names
     may be missing at the end, as text leaves out features that are 0.
     """
-    names = _checked(names, n_columns)
+    names = checked_names(names, n_columns)
     shorter = zeros_left_out and (names is None or names == default_names(n_columns))
     if names is not None and wanted is not None:
         if names == wanted or (shorter and names == wanted[:n_columns]):
@@ -95,7 +102,7 @@ def add_missing(
     Features are matched by name where both sides have names; otherwise the last ones are missing. Named columns are not
     matched by position, as that would not tell which ones are missing.
     """
-    names = _checked(names, X.shape[1])
+    names = checked_names(names, X.shape[1])
     if names is not None and wanted is not None:
         missing = tuple(name for name in wanted if name not in set(names))
         return widen(X, len(names) + len(missing)), names + missing
@@ -105,7 +112,7 @@ def add_missing(
     return X, None if names is None else default_names(X.shape[1])
 
 
-def _checked(names: Sequence[str] | None, n_columns: int) -> tuple[str, ...] | None:
+def checked_names(names: Sequence[str] | None, n_columns: int) -> tuple[str, ...] | None:
     if names is not None and len(names) != n_columns:
         raise InputError(f"{n_columns} features but {len(names)} feature names")
     return None if names is None else tuple(names)
@@ -118,11 +125,8 @@ def _places(names: tuple[str, ...], wanted: tuple[str, ...], what: str) -> Array
     position = {name: index for index, name in enumerate(names)}
     missing = [name for name in wanted if name not in position]
     if missing:
-        shown = ", ".join(repr(name) for name in missing[:_NAMED])
-        more = f" and {len(missing) - _NAMED:,} more" if len(missing) > _NAMED else ""
-        raise MissingFeaturesError(
-            f"the data lacks {len(missing):,} of {what}'s {len(wanted):,} features: {shown}{more}"
-        )
+        lacking = f"the data lacks {len(missing):,} of {what}'s {len(wanted):,} features"
+        raise MissingFeaturesError(f"{lacking}: {named(missing)}")
     return np.array([position[name] for name in wanted], np.int64)
 
 
@@ -151,22 +155,27 @@ def widen(X: Any, n_columns: int) -> Any:
 _CHECK_ROWS = 1 << 20  # values per step of the finiteness check: bounded memory on mapped files
 
 
-def checked_features(X: Any, allow_missing: bool = False, check_finite: bool = True) -> Any:
-    """Features as C-contiguous or canonical CSR float32 or float64, all finite or, if allowed, NaN."""
+def as_table(X: Any) -> Any:
+    """X as a table of numbers, dense or canonical CSR."""
     if sparse.issparse(X):
         X = sparse.csr_array(X)
         if not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
-        values = X.data
     else:
-        X = values = np.asarray(X)
+        X = np.asarray(X)
     if X.ndim != 2:
         raise InputError(f"features must be a table (rows × columns), got an array of shape {X.shape}")
-    if values.dtype.kind not in "fiub":
-        raise InputError(f"features must be numbers, got {values.dtype}")
-    if values.dtype not in (np.float32, np.float64):
-        wanted = np.result_type(values.dtype, np.float32)
+    if X.dtype.kind not in "fiub":
+        raise InputError(f"features must be numbers, got {X.dtype}")
+    return X
+
+
+def checked_features(X: Any, allow_missing: bool = False, check_finite: bool = True) -> Any:
+    """Features as C-contiguous or canonical CSR float32 or float64, all finite or, if allowed, NaN."""
+    X = as_table(X)
+    if X.dtype not in (np.float32, np.float64):
+        wanted = np.result_type(X.dtype, np.float32)
         X = X.astype(wanted if wanted in (np.float32, np.float64) else np.float64)
     if not sparse.issparse(X):
         X = np.ascontiguousarray(X)
@@ -179,8 +188,8 @@ def _check_finite(X: Any, allow_missing: bool) -> None:
     is_sparse = sparse.issparse(X)
     values = X.data if is_sparse else X.reshape(-1)
     for start in range(0, values.size, _CHECK_ROWS):
-        part = values[start : start + _CHECK_ROWS]
-        finite = ~np.isinf(part) if allow_missing else np.isfinite(part)
+        chunk = values[start : start + _CHECK_ROWS]
+        finite = ~np.isinf(chunk) if allow_missing else np.isfinite(chunk)
         if not finite.all():
             at = start + int(np.argmin(finite))
             row = int(np.searchsorted(X.indptr, at, side="right")) - 1 if is_sparse else at // X.shape[1]
@@ -204,7 +213,7 @@ def checked_labels(labels: npt.ArrayLike, n_rows: int) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class RankingData(DisplayedData):
+class RankingData(display.Displayed):
     """Documents of queries with features and labels, in contiguous query blocks.
 
     Make one with :meth:`from_arrays` or a reader (:func:`rankwright.read_letor`, :func:`rankwright.read_data`); the
@@ -291,9 +300,7 @@ class RankingData(DisplayedData):
         ids = None if doc_ids is None else np.asarray(doc_ids)
         if ids is not None and ids.shape != (n_rows,):
             raise InputError(f"{n_rows} rows but document ids of shape {ids.shape}; expected one id per row")
-        names = None if feature_names is None else tuple(str(name) for name in feature_names)
-        if names is not None and len(names) != X.shape[1]:
-            raise InputError(f"{X.shape[1]} features but {len(names)} feature names")
+        names = checked_names(None if feature_names is None else [*map(str, feature_names)], X.shape[1])
         if rows is not None:
             X, labels = X[rows], labels[rows]
             ids = None if ids is None else ids[rows]
@@ -346,12 +353,12 @@ class RankingData(DisplayedData):
     @property
     def n_features(self) -> int:
         """Number of columns."""
-        return int(self.X.shape[1])
+        return int(stored(self)[0].shape[1])
 
     @property
     def is_sparse(self) -> bool:
         """Whether the features are CSR."""
-        return sparse.issparse(self.X)
+        return sparse.issparse(stored(self)[0])
 
     @property
     def sizes(self) -> Array:
@@ -400,10 +407,8 @@ class RankingData(DisplayedData):
         positions = positions.astype(np.int64)
         if ((positions < 0) | (positions >= self.n_queries)).any():
             raise InputError(f"query positions must be in 0..{self.n_queries - 1}")
-        sizes = self.sizes[positions]
-        indptr = sizes_to_indptr(sizes)
-        rows = np.arange(indptr[-1]) + np.repeat(self.indptr[positions] - indptr[:-1], sizes)
-        return self._take(rows, indptr, self.query_ids[positions])
+        indptr = sizes_to_indptr(self.sizes[positions])
+        return self._take(rows_of(self.indptr[positions], indptr), indptr, self.query_ids[positions])
 
     def select_docs(self, kept: npt.ArrayLike) -> RankingData:
         """The documents that a mask keeps, in this data's own order; queries without any are left out.
@@ -437,12 +442,12 @@ class RankingData(DisplayedData):
         X = checked_features(X)
         if X.shape[0] != self.n_docs:
             raise InputError(f"{self.n_docs} documents but features for {X.shape[0]}")
-        names = self.feature_names if feature_names is None else tuple(str(name) for name in feature_names)
-        if names is not None and len(names) != X.shape[1]:
-            if feature_names is not None:
-                raise InputError(f"{X.shape[1]} features but {len(names)} feature names")
-            names = None
-        categories = {} if names is None and X.shape[1] != self.n_features else self._categories_of(names, X.shape[1])
+        same = X.shape[1] == self.n_features
+        if feature_names is None:
+            names = self.feature_names if same else None
+        else:
+            names = checked_names([*map(str, feature_names)], X.shape[1])
+        categories = self._categories_of(names, X.shape[1]) if same or names is not None else {}
         return dataclasses.replace(self, X=_read_only(X), feature_names=names, categories=categories)
 
     def _categories_of(self, names: tuple[str, ...] | None, n_features: int) -> Categories:
@@ -550,6 +555,47 @@ class RankingData(DisplayedData):
             f"{self.n_features} {kind} {self.X.dtype} features)"
         )
 
+    def _shown_table(self) -> display.Tabled:
+        n = min(display.SHOWN_ROWS, self.n_docs)
+        queries = self.query_ids[np.searchsorted(self.indptr, np.arange(n), side="right") - 1]
+        columns = {"query": [display.cell(query) for query in queries.tolist()]}
+        if self.doc_ids is not None:
+            columns["document"] = [display.decoded(document) for document in self.doc_ids[:n].tolist()]
+        text_columns = len(columns)
+        columns["label"] = [f"{label:g}" for label in self.labels[:n].tolist()]
+        features = _first_features(self, n)
+        hidden = self.n_features - len(features)
+        notes = [*display.note_of_more(self.n_docs - n), f"labels: {display.counted(self.labels)}"]
+        notes += [f"{hidden:,} features are not shown"] if hidden else []
+        columns |= features
+        rows = tuple(zip(*columns.values(), strict=True))
+        return display.Tabled(tuple(columns), rows, tuple(notes), text_columns, title=repr(self))
+
+    def to_frame(self) -> Any:
+        """All documents as a pandas data frame; see :func:`rankwright.to_frame`."""
+        return importlib.import_module("rankwright.io.frames").to_frame(self)
+
+    def _drawing(self) -> Callable[[], Any]:
+        return lambda: display.draw_values(self.labels, self.indptr, "label")
+
+
+_SHOWN_FEATURES = 6
+
+
+def _first_features(data: RankingData, n: int) -> dict[str, list[str]]:
+    """The first features of the first documents; none for partitioned features."""
+    if not hasattr(data.X, "toarray") and not isinstance(data.X, np.ndarray):
+        return {}
+    X = data.X[:n]
+    X = X[:, :_SHOWN_FEATURES].toarray() if data.is_sparse else X[:, :_SHOWN_FEATURES]
+    columns: dict[str, list[str]] = {}
+    for at, name in enumerate(data.names[:_SHOWN_FEATURES]):
+        texts = {number_of(value): shown_category(value) for value in data.categories.get(at, ())}
+        # Features may be called label, too.
+        header = name if name not in ("query", "document", "label", *columns) else f"{name} (feature)"
+        columns[header] = [texts.get(value) or display.cell(value) for value in X[:, at].astype(float).tolist()]
+    return columns
+
 
 def _blocks(qid: npt.ArrayLike | None, group: npt.ArrayLike | None, n_rows: int) -> tuple[Array | None, Array, Array]:
     if (qid is None) == (group is None):
@@ -580,15 +626,15 @@ def _read_only(array: Any) -> Any:
 # Some queries of a data set, with the features left where they are.
 #
 # Training leaves out queries: those without an order, those of weight 0, those of the fold that is held out. A copy of
-# the features of all others would double what the data takes, and read a mapped file into memory. A part knows at which
-# row each of its queries starts instead; what asks for its ``X`` all the same gets a copy, made once.
+# the features of all others would double what the data takes, and read a mapped file into memory. A subset knows at
+# which row each of its queries starts instead; what asks for its ``X`` all the same gets a copy, made once.
 
 
 _BATCH_BYTES = 1 << 20  # of values copied at a time
 _RUN = 256  # documents of a run, on average, from which on copying runs is faster than one by one
 
 
-class _Part(RankingData):
+class _Subset(RankingData):
     """A RankingData whose ``X`` is taken out of another matrix when it is first asked for."""
 
     _source: tuple[Any, Array] | None = None
@@ -598,10 +644,7 @@ class _Part(RankingData):
     def X(self) -> Any:
         """The features of these queries: a copy."""
         matrix, starts = stored(self)
-        X = matrix[rows_of(starts, self.indptr)]
-        for array in (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,):
-            array.flags.writeable = False
-        return X
+        return _read_only(matrix[rows_of(starts, self.indptr)])
 
     @cached_property
     def doc_ids(self) -> Array | None:
@@ -609,17 +652,8 @@ class _Part(RankingData):
         source, positions = self._ids_from or (None, np.empty(0, np.int64))
         if source is None or source.doc_ids is None:
             return None
-        ids = source.doc_ids[rows_of(source.indptr[:-1][positions], self.indptr)]
-        ids.flags.writeable = False
+        ids: Array = _read_only(source.doc_ids[rows_of(source.indptr[:-1][positions], self.indptr)])
         return ids
-
-    @property
-    def n_features(self) -> int:
-        return int(stored(self)[0].shape[1])
-
-    @property
-    def is_sparse(self) -> bool:
-        return bool(sparse.issparse(stored(self)[0]))
 
 
 def some_queries(data: RankingData, queries: Array) -> RankingData:
@@ -628,32 +662,24 @@ def some_queries(data: RankingData, queries: Array) -> RankingData:
     Examples
     --------
     >>> data = RankingData.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], qid=["a", "b", "c"])
-    >>> part = some_queries(data, np.array([True, False, True]))
-    >>> stored(part)[0] is data.X, stored(part)[1].tolist(), part.X.tolist()
+    >>> subset = some_queries(data, np.array([True, False, True]))
+    >>> stored(subset)[0] is data.X, stored(subset)[1].tolist(), subset.X.tolist()
     (True, [0, 2], [[1.0], [3.0]])
     """
     positions = np.flatnonzero(queries) if queries.dtype == bool else queries
     X, starts = stored(data)
-    indptr = sizes_to_indptr(data.sizes[positions])
-    part = object.__new__(_Part)
-    values = {
-        "labels": docs_of(data.labels, data, positions),
-        "indptr": indptr,
-        "query_ids": data.query_ids[positions],
-    }
-    for array in values.values():
-        array.flags.writeable = False
-    kept = {"feature_names": data.feature_names, "rows": None, "categories": data.categories}
-    vars(part).update(values | kept | {"_source": (X, starts[positions]), "_ids_from": (data, positions)})
-    vars(part).update(_known_of(data, positions))
-    return part
-
-
-def _known_of(data: RankingData, positions: Array) -> dict[str, Any]:
-    """What is known by now of the order in some queries, as a data set of these would find it."""
-    facts = vars(data)
-    kept = {"_has_both": {key: mask[positions] for key, mask in facts.get("_has_both", {}).items()}}
-    return kept | ({"has_order": facts["has_order"][positions]} if "has_order" in facts else {})
+    subset = object.__new__(_Subset)
+    facts, source_facts = vars(subset), vars(data)
+    facts["labels"] = _read_only(docs_of(data.labels, data, positions))
+    facts["indptr"] = _read_only(sizes_to_indptr(data.sizes[positions]))
+    facts["query_ids"] = _read_only(data.query_ids[positions])
+    facts |= {"feature_names": data.feature_names, "rows": None, "categories": data.categories}
+    facts |= {"_source": (X, starts[positions]), "_ids_from": (data, positions)}
+    # What is known by now of the order in these queries is not computed again.
+    facts["_has_both"] = {label: mask[positions] for label, mask in source_facts.get("_has_both", {}).items()}
+    if "has_order" in source_facts:
+        facts["has_order"] = source_facts["has_order"][positions]
+    return subset
 
 
 def docs_of(values: Array, data: RankingData, positions: Array) -> Array:
@@ -674,26 +700,22 @@ def docs_of(values: Array, data: RankingData, positions: Array) -> Array:
 
 def with_features(data: RankingData, X: Any) -> RankingData:
     """The same documents with the features of another matrix, whose rows are those of the stored one."""
-    part = some_queries(data, np.arange(data.n_queries))
-    vars(part).update({"_source": (X, stored(data)[1])})
-    return part
+    subset = some_queries(data, np.arange(data.n_queries))
+    vars(subset).update({"_source": (X, stored(data)[1])})
+    return subset
 
 
 def stored(data: RankingData) -> tuple[Any, Array]:
     """The matrix that holds the features, and the row at which each query starts; it may hold other rows too."""
-    source = data._source if isinstance(data, _Part) else None
+    source = data._source if isinstance(data, _Subset) else None
     return (data.X, data.indptr[:-1]) if source is None else source
 
 
 def source_of(data: RankingData) -> RankingData:
-    """The data set whose matrix holds the features: itself, or the one of which this is a part."""
-    while isinstance(data, _Part) and data._ids_from is not None:
+    """The data set whose matrix holds the features: itself, or the one of which this is a subset."""
+    while isinstance(data, _Subset) and data._ids_from is not None:
         data = data._ids_from[0]
     return data
-
-
-def rows_of(starts: Array, indptr: Array) -> Array:
-    return np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], np.diff(indptr))
 
 
 def pieces(data: RankingData) -> Iterator[Any]:
@@ -709,7 +731,7 @@ def column_of(data: RankingData, column: int) -> Array:
     X, rows = stored(data)[0], rows_in(data)
     if not sparse.issparse(X):
         return np.asarray(X[:, column] if rows is None else X[rows, column], np.float64)
-    columns = [part[:, [column]].toarray()[:, 0] for part in pieces(data)]
+    columns = [piece[:, [column]].toarray()[:, 0] for piece in pieces(data)]
     return np.concatenate(columns, dtype=np.float64) if columns else np.empty(0)
 
 
@@ -770,6 +792,11 @@ def _row_view(X: Any, start: int, stop: int) -> Any:
     # Not by the constructor, which copies an array that is a small part of another one.
     view.data, view.indices, view.indptr = X.data[first:last], X.indices[first:last], X.indptr[start : stop + 1] - first
     return view
+
+
+def stored_width(data: RankingData) -> int:
+    """Values stored for a row: the number of features, or for CSR their mean number, rounded up."""
+    return -(-data.X.nnz // max(1, data.n_docs)) if data.is_sparse else data.n_features
 
 
 def feature_bytes(data: RankingData) -> int:

@@ -18,7 +18,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rankwright.data.categories import number_of, shown_category
 from rankwright.errors import InputError
 
 # Plots as PNG and SVG files: one style, drawn in memory and written whole or not at all.
@@ -66,25 +65,28 @@ def new_figure(height: float, layout: Literal["constrained"] | None = "constrain
 
 
 def drawn(draw: Callable[[], Any]) -> Any:
-    """The figure that ``draw`` returns, in the usual style."""
+    """What ``draw`` returns, with the usual style of figures while it runs."""
     from matplotlib import style
 
     with style.context(["default", _STYLE]):
         return draw()
 
 
+def _saved(figure: Any, kind: str, dpi: int) -> bytes:
+    """A figure as the bytes of a file without the time and the program that made it."""
+    picture = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from")  # a name in a script that the font lacks
+        figure.savefig(picture, format=kind, dpi=dpi, metadata={"Date" if kind == "svg" else "Software": None})
+    return picture.getvalue()
+
+
 def write_figure(path: str | Path, draw: Callable[[], Any]) -> None:
     kind = check_plot_name(path)
-    from matplotlib import style
-
-    picture = io.BytesIO()
-    metadata: dict[str, Any] = {"Date": None} if kind == "svg" else {"Software": None}
-    with style.context(["default", _STYLE]), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing from")  # a name in a script that the font lacks
-        draw().savefig(picture, format=kind, dpi=160, metadata=metadata)
+    content = drawn(lambda: _saved(draw(), kind, dpi=160))
     # By name: files are a layer above data.
     with importlib.import_module("rankwright.io.files").replace_file(path) as out:
-        out.write(picture.getvalue())
+        out.write(content)
 
 
 class Picture:
@@ -101,11 +103,7 @@ class Picture:
         write_figure(path, lambda: self.figure)
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
-        picture, width = io.BytesIO(), int(_WIDTH * _SCREEN)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Glyph .* missing from")
-            self.figure.savefig(picture, format="png", dpi=2 * _SCREEN, metadata={"Software": None})
-        return picture.getvalue(), {"width": width}
+        return _saved(self.figure, "png", dpi=2 * _SCREEN), {"width": int(_WIDTH * _SCREEN)}
 
     def __repr__(self) -> str:
         return "Picture()"
@@ -135,7 +133,6 @@ _LINE = "border-bottom:1px solid rgba(128,128,128,.45)"
 _CELL = "padding:.2em .7em;min-width:0;background:transparent;color:inherit;border:0;white-space:nowrap"
 _TABLE = "border-collapse:collapse;font-variant-numeric:tabular-nums;margin:.3em 0;color:inherit;border:0"
 _NOTE = "opacity:.8;font-size:.9em;line-height:1.4"
-_BOX = "overflow-x:auto;color:inherit"
 
 
 @dataclass(frozen=True)
@@ -143,8 +140,8 @@ class Tabled:
     """A table as it is shown: rows of text under a header, with notes below.
 
     `header`, `rows`: text. `notes`: lines below the table. `text_columns`: columns from the left that are words; the
-    others are numbers, to the right. `rules`: rows that a line is drawn before. `title`: what the table is of. `best`:
-    cells, by row and column, that are bold in LaTeX.
+    others are numbers, to the right. `rules`: rows that a line is drawn before. `best`: cells, by row and column, that
+    are bold in LaTeX. `title`: what the table is of.
     """
 
     header: tuple[str, ...]
@@ -152,25 +149,24 @@ class Tabled:
     notes: tuple[str, ...] = ()
     text_columns: int = 1
     rules: frozenset[int] = frozenset()
-    title: str = ""
     best: frozenset[tuple[int, int]] = frozenset()
+    title: str = ""
 
 
 class Displayed:
     """Base of what is shown as a table; a subclass gives the table and, where it has more, a frame and a plot."""
 
-    def _shown_table(self) -> Any:
-        """The table that is shown: a :class:`Tabled`, or a table of the renderer."""
+    def _shown_table(self) -> Tabled:
         raise NotImplementedError
 
-    def _more(self) -> tuple[str, Any] | None:
+    def _more(self) -> tuple[str, Tabled] | None:
         """A longer table for notebooks, folded, and what it is called."""
         return None
 
     def to_text(self) -> str:
         """The table as text."""
         table = self._shown_table()
-        title = f"{table.title}\n\n" if getattr(table, "title", "") else ""
+        title = f"{table.title}\n\n" if table.title else ""
         return _harmless(title + str(importlib.import_module(_RENDERER).draw(table)).rstrip())
 
     def to_latex(self) -> str:
@@ -181,6 +177,9 @@ class Displayed:
         """The table as a pandas data frame."""
         table = self._shown_table()
         return importlib.import_module("pandas").DataFrame(list(table.rows), columns=list(table.header))
+
+    def __str__(self) -> str:
+        return self.to_text()
 
     def plot(self, path: str | Path | None = None) -> Picture:
         """A plot, which notebooks show; with a path it is also written, as PNG or SVG.
@@ -196,12 +195,11 @@ class Displayed:
         raise InputError(f"{type(self).__name__} has no plot")
 
     def _repr_html_(self) -> str:
-        table = self._shown_table()
         more = self._more()
         folded = ""
         if more is not None:
-            folded = f"<details><summary>{html.escape(more[0])}</summary>{html_of(more[1])}</details>"
-        return f'<div style="{_BOX}">{html_of(table)}{folded}</div>'
+            folded = f"<details><summary>{html.escape(more[0])}</summary>{_html_of(more[1])}</details>"
+        return f'<div style="overflow-x:auto;color:inherit">{_html_of(self._shown_table())}{folded}</div>'
 
 
 def _harmless(text: str) -> str:
@@ -209,10 +207,11 @@ def _harmless(text: str) -> str:
     return "".join(sign if sign.isprintable() or sign == "\n" else f"\\u{ord(sign):04x}" for sign in text)
 
 
-def html_of(table: Any) -> str:
+def _html_of(table: Tabled) -> str:
     """A table as HTML, in the colours of the page."""
-    title = getattr(table, "title", "")
-    blocks = [f'<div style="font-weight:bold;margin-top:.5em">{html.escape(title)}</div>'] if title else []
+    blocks = []
+    if table.title:
+        blocks.append(f'<div style="font-weight:bold;margin-top:.5em">{html.escape(table.title)}</div>')
     head = _html_row(table.header, table.text_columns, "th", _LINE)
     body = [
         _html_row(row, table.text_columns, "td", _LINE if at + 1 in table.rules else "")
@@ -263,138 +262,48 @@ def bars(names: Sequence[str], values: Sequence[float], label: str) -> Any:
     return figure
 
 
-# Data sets, judgements and runs: their first documents as a table, and a plot of labels or scores.
+# Data sets, judgements and runs: what their tables of first documents have in common, and a plot of labels or scores.
 
 
-_ROWS, _FEATURES, _LABELS = 6, 6, 8  # shown
-
-
+SHOWN_ROWS = 6
+FEW_LABELS = 8  # are counted one by one
 _BINS = 30
 
 
-class DisplayedData(Displayed):
-    """Base of :class:`~rankwright.RankingData`."""
-
-    def _shown_table(self) -> Tabled:
-        data: Any = self
-        n, ids = min(_ROWS, data.n_docs), data.doc_ids is not None
-        queries = data.query_ids[np.searchsorted(data.indptr, np.arange(n), side="right") - 1]
-        columns = {"query": [cell(query) for query in queries.tolist()]}
-        if ids:
-            columns["document"] = [_decoded(document) for document in data.doc_ids[:n].tolist()]
-        columns["label"] = [f"{label:g}" for label in data.labels[:n].tolist()]
-        columns |= _first_features(data, n)
-        rows = tuple(zip(*columns.values(), strict=True))
-        notes = [*_left(data.n_docs - n), f"labels: {_counted(data.labels)}"]
-        hidden = data.n_features - (len(columns) - 2 - ids)
-        notes += [f"{hidden:,} features are not shown"] if hidden else []
-        return Tabled(tuple(columns), rows, tuple(notes), 1 + ids, title=repr(self))
-
-    def to_frame(self) -> Any:
-        """All documents as a pandas data frame; see :func:`rankwright.to_frame`."""
-        return importlib.import_module("rankwright.io.frames").to_frame(self)
-
-    def _drawing(self) -> Callable[[], Any]:
-        data: Any = self
-        return lambda: draw_values(data.labels, data.indptr, "label")
-
-    def __str__(self) -> str:
-        return self.to_text()
-
-
-class DisplayedTable(Displayed):
-    """Base of :class:`~rankwright.TrecTable`."""
-
-    def _shown_table(self) -> Tabled:
-        table: Any = self
-        n = min(_ROWS, table.n_docs)
-        queries, values = self._query_of_rows()[:n].tolist(), table.values[:n].tolist()
-        documents = [_decoded(document) for document in table.doc_ids[:n].tolist()]
-        integers = bool((table.values == np.rint(table.values)).all())
-        texts = [f"{value:g}" if integers else cell(value) for value in values]
-        rows = tuple(zip(queries, documents, texts, strict=True))
-        few = len(np.unique(table.values)) <= _LABELS
-        ends = "" if few else f"from {cell(float(table.values.min()))} to {cell(float(table.values.max()))}"
-        notes = (*_left(table.n_docs - n), f"values: {_counted(table.values) if few else ends}")
-        return Tabled(("query", "document", "value"), rows, notes, 2, title=repr(self))
-
-    def to_frame(self) -> Any:
-        """All rows as a pandas data frame with the columns query, document and value."""
-        table: Any = self
-        documents = [_decoded(document) for document in table.doc_ids.tolist()]
-        columns = {"query": self._query_of_rows(), "document": documents, "value": table.values}
-        return importlib.import_module("pandas").DataFrame(columns)
-
-    def _query_of_rows(self) -> Any:
-        table: Any = self
-        return np.repeat(table.query_ids, np.diff(table.indptr))
-
-    def _drawing(self) -> Callable[[], Any]:
-        table: Any = self
-        return lambda: draw_values(table.values, table.indptr, "value")
-
-    def __repr__(self) -> str:
-        table: Any = self
-        name = f"{table.name!r}: " if table.name else ""
-        return f"TrecTable({name}{table.n_queries} queries, {table.n_docs} documents)"
-
-    def __str__(self) -> str:
-        return self.to_text()
-
-
-def _first_features(data: Any, n: int) -> dict[str, list[str]]:
-    """The first features of the first documents; none for partitioned features."""
-    if not hasattr(data.X, "toarray") and not isinstance(data.X, np.ndarray):
-        return {}
-    X = data.X[:n]
-    X = X[:, :_FEATURES].toarray() if data.is_sparse else X[:, :_FEATURES]
-    columns: dict[str, list[str]] = {}
-    for at, name in enumerate(data.names[:_FEATURES]):
-        texts = {number_of(value): shown_category(value) for value in data.categories.get(at, ())}
-        columns[_unused(name, columns)] = [texts.get(value) or cell(value) for value in X[:, at].astype(float).tolist()]
-    return columns
-
-
-def _unused(name: str, columns: dict[str, list[str]]) -> str:
-    """A name no other column has: features may be called label, too."""
-    return name if name not in ("query", "document", "label", *columns) else f"{name} (feature)"
-
-
-def _left(n: int) -> list[str]:
+def note_of_more(n: int) -> list[str]:
     return [f"and {n:,} more documents"] if n else []
 
 
-def _labels(labels: Any) -> list[tuple[float, int]]:
-    distinct, counts = np.unique(labels, return_counts=True)
-    return list(zip(distinct.tolist(), counts.tolist(), strict=True))
+def documents_by_label(labels: Any) -> tuple[tuple[float, int], ...]:
+    """The distinct labels, lowest first, each with its number of documents."""
+    values, counts = np.unique(labels, return_counts=True)
+    return tuple(zip(values.tolist(), counts.tolist(), strict=True))
 
 
-def _counted(labels: Any) -> str:
-    return ", ".join(f"{label:g} × {count:,}" for label, count in _labels(labels)[:_LABELS])
+def counted(labels: Any) -> str:
+    return ", ".join(f"{label:g} × {count:,}" for label, count in documents_by_label(labels)[:FEW_LABELS])
 
 
-def _decoded(name: Any) -> str:
-    return name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name)
+def decoded(document: Any) -> str:
+    return document.decode("utf-8", "replace") if isinstance(document, bytes) else str(document)
 
 
 def draw_values(labels: Any, indptr: Any, what: str) -> Any:
     """Documents by label, or by score where they are many, and documents per query."""
     figure = new_figure(2.4)
     left, right = figure.subplots(1, 2)
-    counts = _labels(labels)
-    if what != "label" and len(counts) > _LABELS:
+    counts = documents_by_label(labels)
+    if what != "label" and len(counts) > FEW_LABELS:
         left.hist(labels, bins=_BINS, color="#0072b2")
     else:
         columns = left.bar(range(len(counts)), [count for _, count in counts], color="#0072b2", width=0.7)
         left.bar_label(columns, [f"{count:,}" for _, count in counts])
         left.set_xticks(range(len(counts)), [f"{label:g}" for label, _ in counts])
-    left.set_xlabel(what)
-    left.set_ylabel("documents")
+    left.set(xlabel=what, ylabel="documents")
     left.grid(axis="x", visible=False)
     sizes = np.diff(indptr)
     ends = (int(sizes.min(initial=0)), int(sizes.max(initial=0)) + 1)
     right.hist(sizes, bins=min(_BINS, max(1, ends[1] - ends[0])), range=ends, color="#0072b2")
     right.xaxis.get_major_locator().set_params(integer=True)
-    right.set_xlabel("documents of a query")
-    right.set_ylabel("queries")
+    right.set(xlabel="documents of a query", ylabel="queries")
     return figure

@@ -32,7 +32,7 @@ import numpy as np
 from rankwright._types import Array
 from rankwright.data.dataset import RankingData
 from rankwright.data.order import query_of_row, rank_order, sizes_to_indptr
-from rankwright.data.trec_table import TrecTable
+from rankwright.data.trec_table import TrecTable, decoded_ids
 from rankwright.errors import InputError, InputWarning
 
 __all__ = ["fuse", "runs_to_data"]
@@ -237,7 +237,7 @@ def runs_to_data(
         X,
         labels,
         np.array(pool.queries, dtype=str)[pool.query],
-        doc_ids=_decoded(pool.documents)[pool.document],
+        doc_ids=decoded_ids(pool.documents, "document")[pool.document],
         feature_names=names,
         allow_missing=missing == "nan",
     )
@@ -274,18 +274,9 @@ def ranks(table: TrecTable) -> Array:
     return rank
 
 
-def _decoded(documents: Array) -> Array:
-    try:
-        return np.char.decode(documents, "utf-8") if len(documents) else np.empty(0, "U1")
-    except UnicodeDecodeError:
-        raise InputError("document ids are not UTF-8 text") from None
-
-
 def _warn_left_out(tables: Sequence[TrecTable], qrels: TrecTable, documents: str) -> None:
-    judged, retrieved = (
-        set(qrels.query_ids.tolist()),
-        set(chain.from_iterable(table.query_ids.tolist() for table in tables)),
-    )
+    judged = set(qrels.query_ids.tolist())
+    retrieved = set(chain.from_iterable(table.query_ids.tolist() for table in tables))
     if not judged & retrieved:
         raise InputError("the runs and the judgements have no query in common")
     if retrieved - judged:
@@ -301,7 +292,6 @@ def _check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
 
 
 METHODS = ("rrf", "isr", "logisr", "rbc", "borda", "condorcet", "combsum", "combmnz")
-_BY_SCORE = ("combsum", "combmnz")
 
 
 def fuse(
@@ -338,8 +328,7 @@ def fuse(
     >>> dict(zip(fused.doc_ids.tolist(), fused.values.tolist()))
     {b'w': 1.0, b'x': 2.0, b'y': 0.5, b'z': 0.0}
     """
-    if method not in METHODS:
-        raise InputError(f"method is {method!r}; expected one of {', '.join(METHODS)}")
+    _check_choice("method", method, METHODS)
     if not (np.isfinite(k) and k >= 0):
         raise InputError(f"k is {k}; expected a finite number of at least 0")
     if depth is not None and depth < 1:
@@ -348,7 +337,7 @@ def fuse(
         raise InputError(f"phi is {phi}; expected a number from 0 to 1")
     tables = list(runs.values()) if isinstance(runs, Mapping) else list(runs)
     pool = Pool.of(tables)
-    if method in _BY_SCORE:
+    if method in ("combsum", "combmnz"):
         totals = _by_score(pool, tables, method, normalize)
     else:
         totals = _by_rank(pool, _ranks(pool, tables), method, k, phi)

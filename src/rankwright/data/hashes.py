@@ -5,6 +5,7 @@ The content of a document gives its place among others; a salt and a key give wh
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -91,7 +92,6 @@ def _number(places: Any, salt: Any, numbers: Any) -> None:
 
 
 def n_drawn(n_features: int, share: float) -> int:
-    """How many of some features a node draws."""
     return min(max(1, round(share * n_features)), n_features)
 
 
@@ -169,8 +169,7 @@ def content_keys(
 
     ``varies`` are the features that count; by default those that vary. ``starts``: as for :func:`content_order`.
     """
-    team = Team(threads)
-    try:
+    with closing(Team(threads)) as team:
         runs = adjacent(indptr[:-1] if starts is None else starts, np.diff(indptr))
         keys = _row_keys(X, labels, runs, team, varies)
 
@@ -179,8 +178,6 @@ def content_keys(
             return np.lexsort((keys[indptr[first] : indptr[stop]], query_of_row(bounds_here))) + indptr[first]
 
         docs = np.concatenate(team.each(sort, query_chunks(indptr, _SORTED)) or [np.empty(0, np.int64)])
-    finally:
-        team.close()
     sums = np.zeros(len(indptr) - 1, np.uint64)
     used = np.diff(indptr) > 0
     sums[used] = np.add.reduceat(keys, indptr[:-1][used])
@@ -190,7 +187,9 @@ def content_keys(
 def _row_keys(X: Any, labels: Array, runs: tuple[Array, Array], team: Team, varies: Array | None) -> Array:
     """A hash of every document and its label; ``runs``: starts and stops of their rows."""
     keys = np.zeros(len(labels), np.uint64)
-    numbers = _numbers(Statistics.of_rows(X, *runs, team, summed=False).varies if varies is None else varies)
+    if varies is None:
+        varies = Statistics.of_rows(X, *runs, team, summed=False).varies
+    numbers = np.where(varies, np.cumsum(varies), 0).astype(np.uint64)  # of those that vary, from 1
     if sparse.issparse(X):
         for start, stop, own_keys in _shares(*runs, X.shape[0], keys):
             for first, last in query_chunks(X.indptr[start : stop + 1], _VALUES):
@@ -219,11 +218,6 @@ def _shares(starts: Array, stops: Array, step: int, keys: Array) -> list[tuple[i
             shares.append((first, last, keys[place : place + last - first]))
             place += last - first
     return shares
-
-
-def _numbers(varies: Array) -> Array:
-    """The features that vary, counted from 1; 0 for the others."""
-    return np.where(varies, np.cumsum(varies), 0).astype(np.uint64)
 
 
 @njit(cache=True, nogil=True)

@@ -59,7 +59,6 @@ def _error(y: float, square: float) -> float:
 
 @njit(**INNER)
 def _put_one(sums: Any, squares: Any, j: int, value: float) -> None:
-    """Add one value and its square."""
     mantissa, exponent = math.frexp(value)
     square = mantissa * mantissa
     _put(sums, j, mantissa, exponent, BOTTOM)
@@ -80,7 +79,6 @@ def carry(total: Any) -> None:
 def sparse_rows(
     values: Any, columns: Any, summed: bool, low: Any, high: Any, stored: Any, missing: Any, sums: Any, squares: Any
 ) -> None:
-    """Add the stored values of some rows."""
     for at in range(values.size):
         j, value = columns[at], float(values[at])
         stored[j] += 1
@@ -200,7 +198,6 @@ def _put_left(X: Any, start: int, stop: int, j: int, factor: float, power: int, 
 
 @njit(**INNER)
 def _flush(kept: Any, power: Any, sums: Any, squares: Any) -> None:
-    """Add what is kept to the digits."""
     for j in range(power.size):
         for part in range(6):
             if part < 2:

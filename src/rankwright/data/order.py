@@ -98,12 +98,18 @@ def query_of_row(indptr: Array) -> Array:
     return np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
 
 
+def rows_of(starts: Array, indptr: Array) -> Array:
+    """The rows of queries that start at ``starts``, query after query; ``indptr`` gives their sizes."""
+    return np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], np.diff(indptr))
+
+
 def query_chunks(bounds: Array, n_rows: int) -> Iterator[tuple[int, int]]:
     """Ranges of queries: at least one query, at most about ``n_rows`` rows."""
     first, n_queries = 0, len(bounds) - 1
     while first < n_queries:
-        last = int(np.searchsorted(bounds, bounds[first] + n_rows, side="right")) - 1
-        last = min(max(last, first + 1), n_queries)
+        # In the type of the bounds: it cannot overflow, and they are not converted for each search.
+        limit = bounds.dtype.type(min(int(bounds[first]) + n_rows, int(bounds[-1])))
+        last = max(first + 1, int(np.searchsorted(bounds, limit, side="right")) - 1)
         yield first, last
         first = last
 
@@ -217,13 +223,13 @@ class Clicked:
 
         Examples
         --------
-        >>> found = Clicked.of(np.array([1.0, 0, 1, 0, 0]), np.array([0, 3, 5]))
-        >>> found.rows.tolist(), found.labels.tolist()
+        >>> pages = Clicked.of(np.array([1.0, 0, 1, 0, 0]), np.array([0, 3, 5]))
+        >>> pages.rows.tolist(), pages.labels.tolist()
         ([0, 1, 2, 0, 1, 2], [1.0, 0.0, 0.0, 0.0, 0.0, 1.0])
         """
         of_row, sizes = query_of_row(indptr), np.diff(indptr)
         clicks = np.flatnonzero((labels > 0) & (sizes[of_row] > 1))
         query = of_row[clicks]
         bounds = sizes_to_indptr(sizes[query])
-        rows = np.arange(bounds[-1]) + np.repeat(indptr[query] - bounds[:-1], sizes[query])
+        rows = rows_of(indptr[query], bounds)
         return cls(clicks, query, rows, (rows == np.repeat(clicks, sizes[query])).astype(np.float64), bounds)

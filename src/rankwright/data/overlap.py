@@ -78,10 +78,7 @@ class Fingerprints:
 
 
 def shared_queries(data: RankingData, other: RankingData, part: str, whose: str) -> Overlap | None:
-    """The queries of ``data`` that are also in ``other``; None if there are none.
-
-    `data`, `other`: data with the same columns; the last ones may be missing where they are 0. `part`, `whose`: what
-    they are, for people.
+    """The queries of ``data`` that are also in ``other``, whose last columns may be missing where they are 0.
 
     Examples
     --------

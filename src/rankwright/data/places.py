@@ -7,19 +7,19 @@ plain objects.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from rankwright._types import Array
-from rankwright.data.dataset import RankingData, batches, pieces, rows_of, some_queries, stored
-from rankwright.data.order import rank_order, sizes_to_indptr
+from rankwright.data.dataset import RankingData, batches, pieces, some_queries, stored
+from rankwright.data.order import rank_order, rows_of, sizes_to_indptr
 from rankwright.data.statistics import Statistics, statistics_of
 
-Own = Sequence[tuple[Any, ...]] | None
+Own = Sequence[tuple[Any, ...]] | None  # arguments of every partition's own
 Orders = Callable[[slice, Array], Array]
 _ON_DEVICE = "rankwright.gpu.training"  # a layer above, so found by its name
 _FEW, _LONG = 16, 64  # runs of adjacent rows, or rows in one of them, that are scored where they are
@@ -67,7 +67,6 @@ class LocalActors:
         self.only = only
 
     def call(self, method: str, *shared: Any, own: Own = None) -> list[Any]:
-        """Call a method."""
         return [getattr(self.only, method)(*(() if own is None else own[0]), *shared)]
 
     update = call
@@ -76,11 +75,9 @@ class LocalActors:
         """Nothing is lost here, so nothing has to be repeated."""
 
     def sum(self, method: str, *shared: Any, own: Own = None) -> Any:
-        """Call a method."""
         return self.call(method, *shared, own=own)[0]
 
     def close(self) -> None:
-        """Close the object, if it can be closed."""
         if hasattr(self.only, "close"):
             self.only.close()
 
@@ -100,7 +97,6 @@ class Place:
 
     @property
     def shares(self) -> list[Share]:
-        """The queries of every partition."""
         every = np.arange(self.data.n_queries)
         return [Share(every, every)]
 
@@ -123,14 +119,9 @@ class Place:
         (share,) = self.shares
         return LocalActors(factory(self.data, threads, share.local, *(() if own is None else own[0]), *shared))
 
-    @contextmanager
-    def made(self, factory: Callable[..., Any], *shared: Any, threads: int = 1) -> Iterator[Actors]:
-        """The same for as long as the block lasts."""
-        actors = self.make(factory, *shared, threads=threads)
-        try:
-            yield actors
-        finally:
-            actors.close()
+    def made(self, factory: Callable[..., Any], *shared: Any, threads: int = 1) -> closing[Actors]:
+        """The same for as long as the block of a ``with`` lasts."""
+        return closing(self.make(factory, *shared, threads=threads))
 
     def recall(self, compute: Callable[[], Mapping[str, Array]]) -> dict[str, Array]:
         """What ``compute`` gives, or has given before a training was interrupted."""

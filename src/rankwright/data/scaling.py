@@ -6,7 +6,7 @@ Within-query scaling makes queries comparable and needs no fitting; with it SVMa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from rankwright._types import Array
 from rankwright.data import sparse
 from rankwright.data.dataset import RankingData, checked_features
-from rankwright.data.order import query_of_row
+from rankwright.data.order import query_chunks, query_of_row
 from rankwright.data.statistics import Statistics
 from rankwright.errors import InputError
 
@@ -68,33 +68,32 @@ class QueryScaler:
         if bounds[0] != 0 or bounds[-1] != X.shape[0] or (np.diff(bounds) < 0).any():
             raise InputError(f"{X.shape[0]} rows but query boundaries from {bounds[0]} to {bounds[-1]}")
         scale = _KINDS[self.kind]
+        bounds = np.unique(bounds)  # of the queries that are not empty
+        chunks = [bounds[first : last + 1] for first, last in query_chunks(bounds, _chunk_rows(X))]
         if sparse.issparse(X):
             blocks = [
                 sparse.csr_array(scale(X[chunk[0] : chunk[-1]].toarray().astype(np.float64), chunk).astype(X.dtype))
-                for chunk in _query_chunks(bounds, X.shape[1])
+                for chunk in chunks
             ]
             return sparse.vstack(blocks, format="csr") if blocks else X
         scaled = np.empty_like(X)
-        for chunk in _query_chunks(bounds, X.shape[1]):
+        for chunk in chunks:
             scaled[chunk[0] : chunk[-1]] = scale(X[chunk[0] : chunk[-1]].astype(np.float64), chunk)
         return scaled
 
 
-def _query_chunks(indptr: Array, n_features: int) -> Iterator[Array]:
-    """Boundaries of a few non-empty queries at a time."""
-    bounds = np.unique(indptr)
-    rows = max(1, _CHUNK_VALUES // max(1, n_features))
-    first = 0
-    while first < len(bounds) - 1:
-        last = max(first + 1, int(np.searchsorted(bounds, bounds[first] + rows, side="right")) - 1)
-        yield bounds[first : last + 1]
-        first = last
+def _chunk_rows(X: Any) -> int:
+    return max(1, _CHUNK_VALUES // max(1, X.shape[1]))
 
 
 def _minmax(block: Array, bounds: Array) -> Array:
-    starts = bounds[:-1] - bounds[0]
-    ranges = _Interval.between(np.minimum.reduceat(block, starts), np.maximum.reduceat(block, starts))
-    return ranges.pick(query_of_row(bounds)).share(block)
+    starts, query = bounds[:-1] - bounds[0], query_of_row(bounds)
+    low, high = np.minimum.reduceat(block, starts), np.maximum.reduceat(block, starts)
+    with np.errstate(over="ignore"):
+        shrink = np.where(np.isfinite(high - low), 1.0, 0.5)  # halves of a range that would overflow
+    low = low * shrink
+    span = high * shrink - low
+    return (block * shrink[query] - low[query]) / np.where(span > 0, span, 1.0)[query]
 
 
 def _zscore(block: Array, bounds: Array) -> Array:
@@ -134,30 +133,6 @@ _KINDS: dict[str, Callable[[Array, Array], Array]] = {
     "percentile": _percentile,
     "zscore": _zscore,
 }
-
-
-@dataclass(frozen=True, eq=False)
-class _Interval:
-    """Intervals [low, low + span] / shrink, where shrink is 0.5 if the span would overflow without it, else 1."""
-
-    low: Array
-    span: Array
-    shrink: Array
-
-    @classmethod
-    def between(cls, low: Array, high: Array) -> _Interval:
-        low, high = low.astype(np.float64), high.astype(np.float64)
-        with np.errstate(over="ignore"):
-            shrink = np.where(np.isfinite(high - low), 1.0, 0.5)
-        low = low * shrink
-        return cls(low, high * shrink - low, shrink)
-
-    def share(self, values: Array) -> Array:
-        """Position of values in their interval, 0 to 1; 0 in an interval of one point."""
-        return (values * self.shrink - self.low) / np.where(self.span > 0, self.span, 1.0)
-
-    def pick(self, which: Array) -> _Interval:
-        return _Interval(self.low[which], self.span[which], self.shrink[which])
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,7 +188,8 @@ class Standardizer:
         # Halving both sides of the fraction is exact and keeps the difference of two huge values finite.
         shrink = np.where(self.scale > 1.0, 0.5, 1.0)
         mean, scale = self.mean * shrink, self.scale * shrink
-        for rows in _row_chunks(X):
+        step = _chunk_rows(X)
+        for rows in (slice(start, start + step) for start in range(0, X.shape[0], step)):
             with np.errstate(over="ignore"):
                 standard[rows] = _within_type(X[rows] * shrink - mean, scale, X.dtype)
         return standard
@@ -225,8 +201,3 @@ def _within_type(values: Array, scale: Array, dtype: npt.DTypeLike | None = None
     largest = np.finfo(target).max
     with np.errstate(over="ignore"):
         return np.clip(values / scale, -largest, largest).astype(target)
-
-
-def _row_chunks(X: Array) -> Iterator[slice]:
-    step = max(1, _CHUNK_VALUES // max(1, X.shape[1]))
-    return (slice(start, start + step) for start in range(0, X.shape[0], step))

@@ -49,6 +49,8 @@ class QuerySplit:
 class _QuerySplitter:
     """scikit-learn's splitter protocol on top of :meth:`split_queries`."""
 
+    n_splits: int
+
     def split_queries(self, queries: int | Sized | RankingData) -> Iterator[QuerySplit]:
         """Split queries into training, validation and test.
 
@@ -59,7 +61,7 @@ class _QuerySplitter:
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None, *, qid: Any = None) -> int:
         """Number of splits; the arguments are ignored."""
-        raise NotImplementedError
+        return self.n_splits
 
     def split(
         self, X: Any = None, y: Any = None, groups: Any = None, *, qid: Any = None
@@ -123,10 +125,6 @@ class QueryKFold(_QuerySplitter):
         if not 0 <= self.valid_folds <= self.n_splits - 2:
             raise InputError(f"valid_folds is {self.valid_folds}; expected 0 to n_splits − 2 = {self.n_splits - 2}")
 
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None, *, qid: Any = None) -> int:
-        """The number of parts."""
-        return self.n_splits
-
     def split_queries(self, queries: int | Sized | RankingData) -> Iterator[QuerySplit]:
         """For each part: test on it, validate on the next ``valid_folds``, train on the rest."""
         n_queries = _count(queries)
@@ -172,10 +170,6 @@ class QueryShuffleSplit(_QuerySplitter):
         share = isinstance(self.test_size, float)
         if not (0 < self.test_size < 1 if share else self.test_size >= 1):
             raise InputError(f"test_size is {self.test_size}; expected a share between 0 and 1, or a number of queries")
-
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None, *, qid: Any = None) -> int:
-        """The number of draws."""
-        return self.n_splits
 
     def split_queries(self, queries: int | Sized | RankingData) -> Iterator[QuerySplit]:
         """Draw the test queries of each split, without a validation part."""
@@ -230,7 +224,6 @@ class QueryTrials(_QuerySplitter):
                 raise InputError(f"{name} is {getattr(self, name)}; expected at least {minimum}")
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None, *, qid: Any = None) -> int:
-        """The number of trials."""
         return self.n_trials
 
     def split_queries(self, queries: int | Sized | RankingData) -> Iterator[QuerySplit]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -143,7 +144,7 @@ class Statistics:
     @property
     def is_finite(self) -> bool:
         """Whether no value is infinite; missing ones are counted apart."""
-        return bool((self.low > -np.inf).all() and (self.high < np.inf).all()) if self.n_rows else True
+        return not self.n_rows or bool((self.low > -np.inf).all() and (self.high < np.inf).all())
 
     @property
     def varies(self) -> Array:
@@ -242,11 +243,8 @@ def statistics_of(data: RankingData, threads: int = 1, *, summed: bool = True) -
     """The statistics of a data set, which are kept with it: its features are read for them once."""
     kept: Statistics | None = vars(data).get("_statistics")
     if kept is None or (summed and kept.sums is None):
-        team = Team(threads)
-        try:
+        with closing(Team(threads)) as team:
             kept = Statistics.of(data, team, summed=summed)
-        finally:
-            team.close()
         vars(data)["_statistics"] = kept
     return kept
 

@@ -9,20 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rankwright._types import Array
+from rankwright.data import display
 from rankwright.data.cleaning import Cleaner, Cleaning
-from rankwright.data.dataset import RankingData
+from rankwright.data.dataset import RankingData, stored_width
 from rankwright.data.display import HATCHES, drawn, look, new_figure, write_figure
 from rankwright.data.order import query_of_row
 from rankwright.data.statistics import statistics_of
 from rankwright.data.trec_table import TrecTable
-
-if TYPE_CHECKING:
-    from rankwright.data.trec_table import TrecTable
 
 __all__ = ["PairSummary", "pair_summary"]
 
@@ -37,19 +35,28 @@ class Spread:
     max: float
 
 
+@dataclass(frozen=True)
 class _Summary:
+    queries: int
+    documents: int
+    documents_per_query: Spread
+
     def to_dict(self) -> dict[str, Any]:
         """The same in JSON types."""
-        return _plain(self)
+        facts = asdict(self)
+        if "labels" in facts:
+            facts["labels"] = [
+                {"label": int(label) if label == int(label) else label, "documents": count}
+                for label, count in facts["labels"]
+            ]
+        for key in ("constant_features", "duplicate_features"):
+            if key in facts:
+                facts[key] = [list(entry) if isinstance(entry, tuple) else entry for entry in facts[key]]
+        return facts
 
 
 @dataclass(frozen=True)
 class FeatureSummary(_Summary):
-    """Summary of feature data; see :func:`summarize`."""
-
-    queries: int
-    documents: int
-    documents_per_query: Spread
     document_ids: bool
     features: int
     kind: str
@@ -70,11 +77,6 @@ class FeatureSummary(_Summary):
 
 @dataclass(frozen=True)
 class QrelsSummary(_Summary):
-    """Summary of judgements; see :func:`summarize_qrels`."""
-
-    queries: int
-    documents: int
-    documents_per_query: Spread
     labels: tuple[tuple[float, int], ...]
     queries_without_relevant: int
     queries_without_non_relevant: int
@@ -82,23 +84,19 @@ class QrelsSummary(_Summary):
 
 @dataclass(frozen=True)
 class RunSummary(_Summary):
-    """Summary of a run; see :func:`summarize_run`."""
-
-    queries: int
-    documents: int
-    documents_per_query: Spread
     score_min: float
     score_max: float
     tied_share: float
 
 
 @dataclass(frozen=True)
-class ScoresSummary(_Summary):
-    """Summary of scores; see :func:`summarize_scores`."""
-
+class ScoresSummary:
     documents: int
     scores: Spread
     distinct: int
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
 
 
 def summarize(data: RankingData) -> FeatureSummary:
@@ -112,8 +110,8 @@ def summarize(data: RankingData) -> FeatureSummary:
     Examples
     --------
     >>> data = RankingData.from_arrays([[1, 5, 1], [2, 5, 2]], [0, 1], qid=[7, 7])
-    >>> found = summarize(data)
-    >>> found.constant_features, found.duplicate_features, found.labels
+    >>> summary = summarize(data)
+    >>> summary.constant_features, summary.duplicate_features, summary.labels
     (('f2',), (('f1', 'f3'),), ((0.0, 1), (1.0, 1)))
     """
     names = data.names
@@ -122,6 +120,8 @@ def summarize(data: RankingData) -> FeatureSummary:
     filled, prints = _filled_and_prints(data)
     constant = ~statistics.varies
     numbers = ~np.isin(np.arange(data.n_features), list(data.categories)) & (low <= high)
+    # Scaling to 0 … 1 changes nothing where features are there already, and needs all values.
+    is_scaled = missing.any() or ((low[numbers] >= 0).all() and (high[numbers] <= 1).all())
     without_relevant, without_non_relevant = _one_sided(data.labels, data.indptr)
     return FeatureSummary(
         queries=data.n_queries,
@@ -139,20 +139,13 @@ def summarize(data: RankingData) -> FeatureSummary:
             tuple(names[at] for at in group) for group in _duplicates(data, prints, np.flatnonzero(~constant))
         ),
         categorical_features=tuple(names[at] for at in sorted(data.categories)),
-        labels=_counts(data.labels),
+        labels=display.documents_by_label(data.labels),
         queries_without_relevant=without_relevant,
         queries_without_non_relevant=without_non_relevant,
         cleaning=Cleaner().find(data).report(),
-        cleaning_scaled=None if missing.any() else _cleaning_scaled(data, low[numbers], high[numbers]),
+        cleaning_scaled=None if is_scaled else Cleaner(scaled=True).find(data).report(),
         missing=float(missing.sum()) / max(1, data.n_docs * data.n_features),
     )
-
-
-def _cleaning_scaled(data: RankingData, low: Array, high: Array) -> Cleaning | None:
-    """Cleaning of min–max-scaled features; None if all are in 0 … 1 already, or some values are missing."""
-    if np.isnan(low).any() or ((low >= 0).all() and (high <= 1).all()):
-        return None
-    return Cleaner(scaled=True).find(data).report()
 
 
 def summarize_qrels(table: TrecTable) -> QrelsSummary:
@@ -162,7 +155,7 @@ def summarize_qrels(table: TrecTable) -> QrelsSummary:
         queries=table.n_queries,
         documents=table.n_docs,
         documents_per_query=spread_of(np.diff(table.indptr)),
-        labels=_counts(table.values),
+        labels=display.documents_by_label(table.values),
         queries_without_relevant=without_relevant,
         queries_without_non_relevant=without_non_relevant,
     )
@@ -196,11 +189,6 @@ def spread_of(values: Array) -> Spread:
     return Spread(float(values.min()), float(np.median(values)), float(values.mean()), float(values.max()))
 
 
-def _counts(labels: Array) -> tuple[tuple[float, int], ...]:
-    values, counts = np.unique(labels, return_counts=True)
-    return tuple(zip(values.tolist(), counts.tolist(), strict=True))
-
-
 def _one_sided(labels: Array, indptr: Array) -> tuple[int, int]:
     """Numbers of queries without relevant and without non-relevant documents."""
     relevant = np.add.reduceat(labels > 0, indptr[:-1], dtype=np.int64) if len(indptr) > 1 else np.zeros(0)
@@ -219,7 +207,7 @@ def _filled_and_prints(data: RankingData) -> tuple[int, Array]:
     prints = np.zeros(data.n_features, np.uint64)
     keys = np.random.default_rng(0)
     filled = 0
-    for rows in _row_chunks(data, _stored_width(data)):
+    for rows in _row_chunks(data, stored_width(data)):
         key = keys.integers(1, 1 << 63, size=rows.shape[0], dtype=np.uint64)
         if data.is_sparse:
             filled += int(np.count_nonzero(rows.data))
@@ -228,10 +216,6 @@ def _filled_and_prints(data: RankingData) -> tuple[int, Array]:
             filled += int(np.count_nonzero(rows))
             prints += (_mixed(rows) * key[:, None]).sum(axis=0, dtype=np.uint64)
     return filled, prints
-
-
-def _stored_width(data: RankingData) -> int:
-    return -(-data.X.nnz // max(1, data.n_docs)) if data.is_sparse else data.n_features
 
 
 def _mixed(values: Array) -> Array:
@@ -254,25 +238,12 @@ def _duplicates(data: RankingData, prints: Array, columns: Array) -> list[list[i
     firsts = np.repeat(np.cumsum([0, *sizes])[:-1], sizes)
     equal = np.ones(len(members), bool)
     if groups:
-        for rows in _row_chunks(data, max(_stored_width(data), len(members))):
+        for rows in _row_chunks(data, max(stored_width(data), len(members))):
             values = rows[:, members].toarray() if data.is_sparse else rows[:, members]
             equal &= (values == values[:, firsts]).all(axis=0)
     ends = np.cumsum(sizes).tolist()
     alike = [members[end - size : end][equal[end - size : end]].tolist() for end, size in zip(ends, sizes, strict=True)]
     return sorted(group for group in alike if len(group) > 1)
-
-
-def _plain(summary: Any) -> dict[str, Any]:
-    facts = asdict(summary)
-    if "labels" in facts:
-        facts["labels"] = [
-            {"label": int(label) if label == int(label) else label, "documents": count}
-            for label, count in facts["labels"]
-        ]
-    for key in ("constant_features", "duplicate_features"):
-        if key in facts:
-            facts[key] = [list(entry) if isinstance(entry, tuple) else entry for entry in facts[key]]
-    return facts
 
 
 # Pairs of documents of one query with different labels, counted by labels and by query.
@@ -378,8 +349,8 @@ def pair_summary(data: RankingData | TrecTable) -> PairSummary:
     Examples
     --------
     >>> data = RankingData.from_arrays([[0.0]] * 5, [2, 1, 0, 1, 1], qid=["a", "a", "a", "b", "b"])
-    >>> found = pair_summary(data)
-    >>> found.pairs, found.of_query.tolist(), found.rank_pairs[0]
+    >>> summary = pair_summary(data)
+    >>> summary.pairs, summary.of_query.tolist(), summary.rank_pairs[0]
     (3, [3, 0], RankPair(higher=2.0, lower=1.0, pairs=1, queries=1))
     """
     labels = data.labels if isinstance(data, RankingData) else np.maximum(data.values, 0.0)
@@ -509,7 +480,7 @@ def _pair_name(pair: RankPair) -> str:
 
 
 def _draw_labels(axis: Any, summary: PairSummary) -> None:
-    axis.set_title("Pairs by labels")
+    axis.set(title="Pairs by labels", xlabel="pairs", ylabel="labels")
     if not summary.rank_pairs:
         reason = "too many labels to count pairs by" if summary.pairs else "no pairs: all labels of a query are equal"
         axis.text(0.5, 0.5, reason, ha="center", va="center", transform=axis.transAxes)
@@ -530,16 +501,14 @@ def _draw_labels(axis: Any, summary: PairSummary) -> None:
             ha="right" if inside else "left", color="white" if inside else "black",
         )  # fmt: skip
     axis.set_yticks(places, [_pair_name(pair) for pair in rows])
-    axis.set_ylabel("labels")
     axis.set_xlim(0, 1.02 * largest)
     axis.grid(False, axis="y")
     _integer_axis(axis.xaxis)
-    axis.set_xlabel("pairs")
 
 
 def _draw_ranges(axis: Any, summary: PairSummary) -> None:
     """The paper's Figures 5 and 8."""
-    axis.set_title("Queries by number of pairs")
+    axis.set(title="Queries by number of pairs", xlabel="pairs of the query", ylabel="queries")
     counts = [span.queries for span in summary.ranges]
     bars = axis.bar(range(len(counts)), counts, 0.86, color=look(0)["color"])
     axis.bar_label(bars, [f"{count:,}" if count else "" for count in counts], padding=1)
@@ -548,15 +517,14 @@ def _draw_ranges(axis: Any, summary: PairSummary) -> None:
     axis.grid(False, axis="x")
     axis.margins(y=0.1)
     _integer_axis(axis.yaxis)
-    axis.set_xlabel("pairs of the query")
-    axis.set_ylabel("queries")
 
 
 def _draw_queries(figure: Any, summary: PairSummary) -> None:
     """The pairs of every query, most pairs first, split by labels."""
     axis = figure.subplots()
     share = f"{100 * summary.top_share:.0f} %"
-    axis.set_title(f"Pairs of every query; the tenth of the queries with most pairs has {share} of all pairs")
+    title = f"Pairs of every query; the tenth of the queries with most pairs has {share} of all pairs"
+    axis.set(title=title, xlabel="queries, the one with most pairs first", ylabel="pairs")
     order = np.argsort(-summary.of_query, kind="stable")
     n_queries = len(order)
     split = 0 < len(summary.rank_pairs) <= _MOST_PARTS
@@ -576,8 +544,6 @@ def _draw_queries(figure: Any, summary: PairSummary) -> None:
     axis.grid(False, axis="x")
     _integer_axis(axis.xaxis)
     _integer_axis(axis.yaxis)
-    axis.set_xlabel("queries, the one with most pairs first")
-    axis.set_ylabel("pairs")
     if split:
         bars, names = axis.get_legend_handles_labels()
         figure.legend(bars, names, loc="outside lower center", ncols=min(6, len(names)), frameon=False)

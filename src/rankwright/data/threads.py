@@ -25,18 +25,17 @@ _RUNS_A_THREAD = 4  # one slow run delays the others by a quarter of their time 
 
 
 def threads_of(n_jobs: int | None) -> int:
-    """The number of threads for ``n_jobs``: 1 for None, all cores for -1.
-
-    Examples
-    --------
-    >>> threads_of(None), threads_of(3)
-    (1, 3)
-    """
+    """The number of threads for ``n_jobs``: 1 for None, all cores for -1."""
     if n_jobs is None:
         return 1
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, int | np.integer) or n_jobs == 0:
         raise InputError(f"n_jobs is {n_jobs!r}; expected a number of threads, -1 for all cores, or None")
     return int(n_jobs) if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + int(n_jobs))
+
+
+def usable_cores() -> int:
+    """The cores that this process may use; all of them where the system does not say."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Team:
@@ -87,7 +86,7 @@ def parts_of(n: int, parts: int) -> list[tuple[int, int]]:
 
 
 def runs_of(boundaries: Any, threads: int, min_docs: int) -> list[tuple[int, int]]:
-    """Runs of queries, as (first, stop), of about equal numbers of documents (``least`` or more), a few per thread.
+    """Runs of queries, as (first, stop), of about equal numbers of documents (``min_docs`` or more), a few per thread.
 
     ``boundaries`` are those of the queries. Each further run costs a thread the interpreter's lock twice.
 
@@ -130,14 +129,7 @@ _CGROUP = Path("/sys/fs/cgroup")
 
 
 def free_memory() -> int | None:
-    """Bytes still available by the system, the limits of the process and its control group; None if unknown.
-
-    Examples
-    --------
-    >>> free = free_memory()
-    >>> free is None or free > 0
-    True
-    """
+    """Bytes still available by the system, the limits of the process and its control group; None if unknown."""
     limits = [_entry(_SYSTEM, "MemAvailable:"), *_of_limits(), *_of_groups()]
     return min((max(0, free) for free in limits if free is not None), default=None)
 
@@ -161,12 +153,8 @@ def _of_groups() -> list[int | None]:
         if controllers == "":
             folder, limit, used, files = _CGROUP / place.lstrip("/"), "memory.max", "memory.current", "file"
         elif "memory" in controllers.split(","):
-            folder, limit, used = (
-                _CGROUP / "memory" / place.lstrip("/"),
-                "memory.limit_in_bytes",
-                "memory.usage_in_bytes",
-            )
-            files = "total_cache"
+            folder, files = _CGROUP / "memory" / place.lstrip("/"), "total_cache"
+            limit, used = "memory.limit_in_bytes", "memory.usage_in_bytes"
         else:
             continue
         bound, in_use = _text(folder / limit).strip(), _text(folder / used).strip()
@@ -202,13 +190,7 @@ LARGE = 1 << 24  # arrays derived from mapped features go to disk from this many
 
 
 def beside(X: Any) -> Path | None:
-    """The folder of the file that features are mapped from; None for features in memory.
-
-    Examples
-    --------
-    >>> beside(np.zeros((2, 2))) is None
-    True
-    """
+    """The folder of the file that features are mapped from; None for features in memory."""
     base = X.data if sparse.issparse(X) else X
     while base is not None:
         if isinstance(base, np.memmap) and base.filename is not None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import importlib
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright._types import Array
-from rankwright.data.display import DisplayedTable
+from rankwright.data import display
 from rankwright.data.order import gather_queries, query_of_row, sizes_to_indptr
 from rankwright.errors import InputError
 
@@ -20,7 +21,7 @@ __all__ = ["TrecTable"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TrecTable(DisplayedTable):
+class TrecTable(display.Displayed):
     """One number per (query, document): the judgements of a qrels file or the scores of a run.
 
     Attributes
@@ -120,6 +121,37 @@ class TrecTable(DisplayedTable):
             subtopics=None if self.subtopics is None else self.subtopics[rows],
         )
 
+    @property
+    def _query_of_rows(self) -> Array:
+        return np.repeat(self.query_ids, np.diff(self.indptr))
+
+    def _shown_table(self) -> display.Tabled:
+        n = min(display.SHOWN_ROWS, self.n_docs)
+        queries, values = self._query_of_rows[:n].tolist(), self.values[:n].tolist()
+        documents = [display.decoded(document) for document in self.doc_ids[:n].tolist()]
+        integers = bool((self.values == np.rint(self.values)).all())
+        texts = [f"{value:g}" if integers else display.cell(value) for value in values]
+        rows = tuple(zip(queries, documents, texts, strict=True))
+        if len(np.unique(self.values)) <= display.FEW_LABELS:
+            content = display.counted(self.values)
+        else:
+            content = f"from {display.cell(float(self.values.min()))} to {display.cell(float(self.values.max()))}"
+        notes = (*display.note_of_more(self.n_docs - n), f"values: {content}")
+        return display.Tabled(("query", "document", "value"), rows, notes, 2, title=repr(self))
+
+    def to_frame(self) -> Any:
+        """All rows as a pandas data frame with the columns query, document and value."""
+        documents = [display.decoded(document) for document in self.doc_ids.tolist()]
+        columns = {"query": self._query_of_rows, "document": documents, "value": self.values}
+        return importlib.import_module("pandas").DataFrame(columns)
+
+    def _drawing(self) -> Callable[[], Any]:
+        return lambda: display.draw_values(self.values, self.indptr, "value")
+
+    def __repr__(self) -> str:
+        name = f"{self.name!r}: " if self.name else ""
+        return f"TrecTable({name}{self.n_queries} queries, {self.n_docs} documents)"
+
 
 def gathered_table(
     query: Array,
@@ -135,16 +167,20 @@ def gathered_table(
     if rows is not None:
         documents, values = documents[rows], values[rows]
         lines = None if lines is None else lines[rows]
-    try:
-        ids = np.char.decode(query_ids, "utf-8") if len(query_ids) else np.empty(0, "U1")
-    except UnicodeDecodeError:
-        raise InputError("query ids are not UTF-8 text", path) from None
+    ids = decoded_ids(query_ids, "query", path)
     table = TrecTable(ids, indptr, documents, values, name)
     for q, (start, stop) in enumerate(zip(indptr[:-1].tolist(), indptr[1:].tolist(), strict=True)):
         block = table.documents[start:stop]
         if len(set(block)) < stop - start:
             _report_duplicate(block, start, str(ids[q]), lines, path, expected)
     return table
+
+
+def decoded_ids(ids: Array, what: str, path: str | Path | None = None) -> Array:
+    try:
+        return np.char.decode(ids, "utf-8") if len(ids) else np.empty(0, "U1")
+    except UnicodeDecodeError:
+        raise InputError(f"{what} ids are not UTF-8 text", path) from None
 
 
 def _report_duplicate(

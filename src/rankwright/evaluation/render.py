@@ -9,32 +9,17 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from rankwright.data.display import Tabled
 from rankwright.errors import InputError
 from rankwright.evaluation.comparison import ALPHA, Comparison, Difference, comparison_rows
 from rankwright.evaluation.evaluate import Evaluation, shared_notes
 
 FORMATS = ("text", "markdown", "latex", "csv", "json")
 _SHORT = {"t": "t-test", "wilcoxon": "Wilcoxon", "sign": "sign", "randomization": "random."}
-
-
-@dataclass(frozen=True)
-class TextTable:
-    """Rows of text under a header, with notes below; a line is drawn before each of the rows ``rules``.
-
-    The cells ``best``, by row and column, are bold in LaTeX.
-    """
-
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...] = ()
-    text_columns: int = 1
-    rules: frozenset[int] = frozenset()
-    best: frozenset[tuple[int, int]] = frozenset()
 
 
 def render(
@@ -66,7 +51,7 @@ def render(
     return _DRAW[kind](evaluation_table(result, per_query))
 
 
-def evaluation_table(evaluations: Sequence[Evaluation], per_query: bool = False) -> TextTable:
+def evaluation_table(evaluations: Sequence[Evaluation], per_query: bool = False) -> Tabled:
     """One row per system (and per query on request), one column per measure."""
     measures = tuple(map(str, evaluations[0].measures))
     rows: list[tuple[str, ...]] = []
@@ -86,7 +71,7 @@ def evaluation_table(evaluations: Sequence[Evaluation], per_query: bool = False)
     header = ("system", "query", *measures) if per_query else ("system", *measures)
     n_names = 2 if per_query else 1
     best = [cell for column in range(n_names, len(header)) for cell in _best(rows, of_means, column)]
-    return TextTable(header, tuple(rows), notes, n_names, frozenset(rules - {0}), frozenset(best))
+    return Tabled(header, tuple(rows), notes, n_names, frozenset(rules - {0}), frozenset(best))
 
 
 def _counted(evaluation: Evaluation) -> list[tuple[Any, list[float]]]:
@@ -103,7 +88,7 @@ def _best(rows: Sequence[Sequence[str]], among: Sequence[int], column: int) -> l
     return [(at, column) for at, number in shown.items() if number == max(shown.values())]
 
 
-def comparison_table(comparison: Comparison) -> TextTable:
+def comparison_table(comparison: Comparison) -> Tabled:
     """For each measure, the row of the baseline, then a row per system."""
     tests = tuple(f"p {_SHORT[test]}" for test in comparison.tests)
     interval = f"{comparison.confidence:.0%} interval"
@@ -119,10 +104,10 @@ def comparison_table(comparison: Comparison) -> TextTable:
         best += _best(rows, range(first, len(rows)), 2)
     marks = f"* p < {ALPHA:g}" + ("" if comparison.correction == "none" else " after the correction")
     notes = (*comparison.definitions, *comparison.method, marks, *comparison.notes)
-    return TextTable(header, tuple(rows), notes, 2, frozenset(rules - {0}), frozenset(best))
+    return Tabled(header, tuple(rows), notes, 2, frozenset(rules - {0}), frozenset(best))
 
 
-def _differences_table(evaluations: Sequence[Evaluation]) -> TextTable:
+def _differences_table(evaluations: Sequence[Evaluation]) -> Tabled:
     """For each measure a row per query: the values of all systems, and their differences from the baseline."""
     names = [evaluation.name for evaluation in evaluations]
     apart = [f"{name} − {names[0]}" if len(names) > 2 else "diff" for name in names[1:]]
@@ -133,7 +118,7 @@ def _differences_table(evaluations: Sequence[Evaluation]) -> TextTable:
         for query, values, gains in _query_differences(evaluations, measure):
             shown = [*map(figure, values), *("–" if math.isnan(gain) else f"{gain:+.4f}" for gain in gains)]
             rows.append((measure, str(query), *shown))
-    return TextTable(("measure", "query", *names, *apart), tuple(rows), (), 2, frozenset(rules - {0}))
+    return Tabled(("measure", "query", *names, *apart), tuple(rows), (), 2, frozenset(rules - {0}))
 
 
 def _difference_row(row: Difference) -> tuple[str, ...]:
@@ -156,7 +141,7 @@ def _p(p: float) -> str:
     return shown + ("*" if p < ALPHA else " ")
 
 
-def _text(table: TextTable) -> str:
+def _text(table: Tabled) -> str:
     columns = list(zip(table.header, *table.rows, strict=True))
     widths = [max(map(len, column)) for column in columns]
     lines = [_aligned(table.header, widths, table.text_columns), "─" * (sum(widths) + 2 * (len(widths) - 1))]
@@ -175,7 +160,7 @@ def _aligned(row: Sequence[str], widths: Sequence[int], text_columns: int) -> st
     return "  ".join(cells).rstrip()
 
 
-def _markdown(table: TextTable) -> str:
+def _markdown(table: Tabled) -> str:
     def escaped(text: str) -> str:
         return text.strip().replace("|", "\\|").replace("*", "\\*")
 
@@ -195,7 +180,7 @@ _LATEX = {
 _NEGATIVE = re.compile(r"(?<![\w.-])-(?=\d+\.\d)")
 
 
-def _latex(table: TextTable) -> str:
+def _latex(table: Tabled) -> str:
     def escaped(text: str) -> str:
         signed = _NEGATIVE.sub("−", text.strip())  # a hyphen is too short for a minus sign
         return "".join(_LATEX.get(character, character) for character in signed)
@@ -220,12 +205,12 @@ def group_starts(rows: Sequence[Sequence[str]]) -> frozenset[int]:
     return frozenset(at for at in range(1, len(rows)) if rows[at][0] != rows[at - 1][0])
 
 
-def draw(table: TextTable, kind: str = "text") -> str:
+def draw(table: Tabled, kind: str = "text") -> str:
     """A table as terminal text, Markdown or LaTeX."""
     return _DRAW[kind](table)
 
 
-def rendered(table: TextTable, records: tuple[Sequence[str], Iterable[Sequence[Any]]], facts: Any, kind: str) -> str:
+def rendered(table: Tabled, records: tuple[Sequence[str], Iterable[Sequence[Any]]], facts: Any, kind: str) -> str:
     """One of the ``FORMATS`` of a result: its table, its records for CSV under their header, its facts for JSON."""
     if kind not in FORMATS:
         raise InputError(f"unknown format {kind!r}; expected one of {', '.join(FORMATS)}")

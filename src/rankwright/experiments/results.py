@@ -23,10 +23,11 @@ from typing import Any, Self
 import numpy as np
 
 import rankwright
+from rankwright.data.display import Tabled
 from rankwright.errors import InputError
 from rankwright.evaluation.comparison import Comparison, Difference, compare
 from rankwright.evaluation.evaluate import Evaluation
-from rankwright.evaluation.render import TextTable, csv_text, draw, figure, group_starts
+from rankwright.evaluation.render import csv_text, draw, figure, group_starts
 from rankwright.evaluation.significance import CORRECTIONS, TESTS
 from rankwright.experiments.cells import Cell, Failure, read_cell
 from rankwright.experiments.config import Experiment
@@ -178,7 +179,7 @@ class Results:
         means = {method: np.mean(seconds[method], axis=0).tolist() for method in self.methods if method in seconds}
         return {method: (train, tune) for method, (train, tune) in means.items()}
 
-    def tables(self) -> dict[str, TextTable]:
+    def tables(self) -> dict[str, Tabled]:
         """The tables by kind; ``criterion`` is there if a method says what it was trained for."""
         has_criteria = any(entry.get("trained_for") for entry in self.manifest["methods"])
         return {kind: make(self) for kind, make in _TABLES.items() if kind != "criterion" or has_criteria}
@@ -384,7 +385,7 @@ def _manifest(experiment: Experiment, prepared: Sequence[Prepared], failures: Se
     }
 
 
-def _means(results: Results) -> TextTable:
+def _means(results: Results) -> Tabled:
     """Rows are methods, columns are measures, each with wins and losses against the baseline."""
     rows: list[tuple[str, ...]] = []
     best: set[tuple[int, int]] = set()
@@ -403,7 +404,7 @@ def _means(results: Results) -> TextTable:
         notes += [f"{data}: {len(evaluation.query_ids)} queries" for evaluation in evaluations[:1]]
     header = ("data", "method", *(name for measure in results.measures for name in (str(measure), "w/l")))
     notes += [*_method(results), *_notes(results)]
-    return TextTable(header, tuple(rows), tuple(notes), 2, group_starts(rows), frozenset(best))
+    return Tabled(header, tuple(rows), tuple(notes), 2, group_starts(rows), frozenset(best))
 
 
 def _best_means(results: Results, evaluations: Sequence[Evaluation]) -> list[tuple[int, int]]:
@@ -463,7 +464,7 @@ def _notes(results: Results) -> list[str]:
     return notes if done == total else [*notes, f"{total - done} of {total} cells are missing"]
 
 
-def _criterion(results: Results) -> TextTable:
+def _criterion(results: Results) -> Tabled:
     """Rows are the measures trained for, columns the measures tested on."""
     goals = {entry["name"]: entry.get("trained_for") for entry in results.manifest["methods"]}
     if not any(goals.values()):
@@ -481,10 +482,10 @@ def _criterion(results: Results) -> TextTable:
             rows.append((data, str(goals[evaluation.name]), evaluation.name, *cells))
     header = ("data", "trained for", "method", *map(str, results.measures))
     notes = (f"{_OPEN}best{_CLOSE} of each column", *_method(results)[:1], *_notes(results))
-    return TextTable(header, tuple(rows), notes, 3, group_starts(rows))
+    return Tabled(header, tuple(rows), notes, 3, group_starts(rows))
 
 
-def _times(results: Results) -> TextTable:
+def _times(results: Results) -> Tabled:
     """Rows are methods, columns are seconds: to train the chosen model, and to train everything that was tried."""
     _, records = _times_records(results)
     rows = [(data, _named(results, method), *map(_time, times)) for data, method, *times in records]
@@ -493,7 +494,7 @@ def _times(results: Results) -> TextTable:
         "seconds per split, mean over the splits: to train the chosen model, and to train everything that was tried",
         "ratio: to the baseline; compile time is not counted; parallel processes slow each other down",
     )
-    return TextTable(header, tuple(rows), notes, 2, group_starts(rows))
+    return Tabled(header, tuple(rows), notes, 2, group_starts(rows))
 
 
 _TABLES = {"means": _means, "criterion": _criterion, "times": _times}

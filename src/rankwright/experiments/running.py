@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import multiprocessing
-import os
 import signal
 import time
 from collections import deque
@@ -20,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rankwright.data.threads import end_with_parent
+from rankwright.data.threads import end_with_parent, usable_cores
 from rankwright.errors import InputError
 from rankwright.experiments.backgrounds import prepare_background
 from rankwright.experiments.cells import Cell, Failure, make_cell, run_cell
@@ -289,10 +288,6 @@ def _begin_worker() -> None:
     end_with_parent()
 
 
-def cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def default_jobs(device: str | None = None) -> int:
     """Number of cells to compute in parallel: one for each core, but a few where they share a GPU.
 
@@ -301,4 +296,4 @@ def default_jobs(device: str | None = None) -> int:
     >>> default_jobs("cuda") <= min(4, default_jobs())
     True
     """
-    return min(cores(), _ON_DEVICE) if device == "cuda" else cores()
+    return min(usable_cores(), _ON_DEVICE) if device == "cuda" else usable_cores()

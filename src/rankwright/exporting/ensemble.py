@@ -26,8 +26,7 @@ from rankwright.boosting.tree_model import GradeModel, TreeModel
 from rankwright.data.categories import codes_of, named
 from rankwright.errors import InputError
 from rankwright.models.base import Model
-from rankwright.models.binned import BinnedModel
-from rankwright.models.linear import LinearModel
+from rankwright.models.linear import BinnedModel, LinearModel
 from rankwright.models.sum import SumModel
 from rankwright.nets.model import NetModel
 

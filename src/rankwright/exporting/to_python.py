@@ -17,8 +17,7 @@ import numpy as np
 from rankwright.boosting.tree_model import GradeModel
 from rankwright.exporting.ensemble import Ensemble, Other, coded, coding_files, left_codes
 from rankwright.exporting.target import ExportFiles, ExportTarget, Options, Scorer
-from rankwright.models.binned import BinnedModel
-from rankwright.models.linear import LinearModel
+from rankwright.models.linear import BinnedModel, LinearModel
 from rankwright.nets.model import NetModel
 
 _MODEL = "model.py"

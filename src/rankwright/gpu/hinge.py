@@ -173,7 +173,7 @@ def means_and_gains(labels: Array, indptr: Array, parameters: Array) -> tuple[Ar
     """For each document, the mean weight of its grade's places in ideal rankings, and its gain over the ideal DCG.
 
     `labels`, `indptr`: labels, query after query, and boundaries. `parameters`: those of
-    `rankwright.measures.oracles.position_decay.dorm`.
+    `rankwright.measures.oracles.positions.dorm`.
     """
     longest = (len(parameters) - 2) // 2
     decay, discount = parameters[2 : 2 + longest], parameters[2 + longest :]

@@ -19,7 +19,7 @@ from rankwright.data.threads import Team
 from rankwright.gpu import device
 from rankwright.gpu.device import Recorded
 from rankwright.measures import Measure
-from rankwright.measures.forms import STATE
+from rankwright.measures.base import STATE
 
 # Lambda gradients of queries on the device, a block for each query; as rankwright.boosting.lambdas has them.
 #
@@ -351,7 +351,7 @@ def _long_by_positions(
 def lambda_kernels(changes: Callable[..., None] | None, prepare: Callable[..., None] | None) -> tuple[Any, Any]:
     """The kernels of short queries, whose vectors fit shared memory, and of long ones; ``working`` blocks share them.
 
-    ``changes`` and ``prepare`` are those of :class:`rankwright.measures.forms.Swaps`; without them, the measure is a
+    ``changes`` and ``prepare`` are those of :class:`rankwright.measures.base.Swaps`; without them, the measure is a
     sum over positions without credits.
     """
     if changes is None or prepare is None:

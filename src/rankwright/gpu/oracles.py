@@ -298,7 +298,7 @@ def first_good_of_pairs(query: Any, ranked: Any, setup: Any, coef: Any, room: An
     return rank_loss(others[0], cutoff) if others[0] > 0 else 0.0
 
 
-# nDCG@k on the map of pairs, on the device: the programme over the first k ranks of `measures.oracles.partial_order`.
+# nDCG@k on the map of pairs, on the device: the programme over the first k ranks of `measures.oracles.pairs`.
 
 
 def further_room(n: int, cutoff: int) -> int:
@@ -481,7 +481,7 @@ def sorted_positions(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) 
 
 # nDCG on the map of positions, on the device: a dynamic programme over the number of documents taken of each grade.
 #
-# The states, numbers of documents taken of every grade, are those of `rankwright.measures.oracles.position_decay`; all
+# The states, numbers of documents taken of every grade, are those of `rankwright.measures.oracles.positions`; all
 # with the same total are found side by side. A state's numbers are kept in one word, 8 bits each, their total on top.
 
 

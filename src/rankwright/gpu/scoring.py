@@ -16,11 +16,11 @@ from rankwright.boosting.forest import Forest
 from rankwright.boosting.predict import goes_left
 from rankwright.boosting.tree_model import GradeModel, TreeModel, expected_grade
 from rankwright.data import sparse
+from rankwright.data.dataset import as_table
 from rankwright.errors import InputError
 from rankwright.gpu import device, products
 from rankwright.gpu.device import blocks, is_simulated, upload
 from rankwright.gpu.products import count_up
-from rankwright.models.base import as_table
 from rankwright.models.linear import LinearModel
 from rankwright.models.sum import SumModel
 

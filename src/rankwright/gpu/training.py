@@ -27,7 +27,7 @@ from rankwright.gpu.hinge import Arranged, CudaHinge, launches, segments_of
 from rankwright.gpu.products import count_up
 from rankwright.gpu.scoring import score_there, weights_of
 from rankwright.maxmargin.order import in_content_order, label_factors, mixture
-from rankwright.measures.forms import Oracle
+from rankwright.measures.base import Oracle
 
 # Statistics of features: the exact sums of `rankwright.data.statistics`, bit for bit.
 #

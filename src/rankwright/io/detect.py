@@ -385,7 +385,7 @@ def read_data(
             if dtype is not None or sparse is not None:
                 raise InputError("has features in partitions, of one type and form; expected no others", detection.path)
             # By name: engines are a layer above data.
-            data = importlib.import_module("rankwright.cluster.open").open_partitions(detection.path)
+            data = importlib.import_module("rankwright.cluster.dataset").open_partitions(detection.path)
         elif detection.kind == "folders":
             data = RankingData.concatenate([load_folder(piece.path) for piece in pieces_of(detection.path)])
         else:

@@ -20,8 +20,8 @@ import numpy as np
 from rankwright._types import Array
 from rankwright.data import sparse
 from rankwright.data.categories import NO_CATEGORY, category_numbers, check_holds, named
-from rankwright.data.dataset import most_features, rows_of
-from rankwright.data.order import query_chunks, sizes_to_indptr
+from rankwright.data.dataset import most_features
+from rankwright.data.order import query_chunks, rows_of, sizes_to_indptr
 from rankwright.data.statistics import Statistics, StatisticsBuilder, Sums
 from rankwright.errors import InputError
 from rankwright.io.container import ArrayFile, FolderWriter, writing

@@ -20,8 +20,7 @@ from rankwright.data.dataset import RankingData
 from rankwright.data.order import sizes_to_indptr
 from rankwright.errors import InputError
 from rankwright.io.frames import split_qid
-from rankwright.models.binned import BinnedModel, steps_reached
-from rankwright.models.linear import LinearModel
+from rankwright.models.linear import BinnedModel, LinearModel, steps_reached
 from rankwright.rankers.parameters import check_parameters, integer, one_of, parameter
 
 __all__ = ["ThresholdBins"]

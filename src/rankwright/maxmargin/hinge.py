@@ -23,7 +23,7 @@ from rankwright.data.order import sizes_to_indptr
 from rankwright.data.places import Actors, Place, place_of, selected
 from rankwright.data.threads import Team, runs_of
 from rankwright.maxmargin.order import centred_sample, in_content_order, rows_wanted
-from rankwright.measures.forms import Oracle
+from rankwright.measures.base import Oracle
 from rankwright.measures.oracles.common import BINS, ORACLE, OTHER, WORK, sort_descending
 from rankwright.models.products import FASTMATH, FirstClass, add_listed_rows, kernel_form, row_scores
 

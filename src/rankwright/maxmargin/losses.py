@@ -17,8 +17,7 @@ from rankwright.data.summary import distinct, label_counts, pairs_of_queries, wh
 from rankwright.errors import InputError
 from rankwright.maxmargin.problem import Target
 from rankwright.measures import Measure, Rankings, parse_goal, parse_measure
-from rankwright.measures.base import REGISTRY
-from rankwright.measures.forms import Oracle, read_only
+from rankwright.measures.base import REGISTRY, Oracle, read_only
 
 __all__ = ["rank_pair_weights"]
 

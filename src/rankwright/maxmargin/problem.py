@@ -15,7 +15,7 @@ from rankwright.data.places import place_of
 from rankwright.errors import InputError
 from rankwright.maxmargin.cost import Trial
 from rankwright.measures import Measure
-from rankwright.measures.forms import Oracle
+from rankwright.measures.base import Oracle
 
 if TYPE_CHECKING:
     from rankwright.maxmargin.bundle import Check, Solution

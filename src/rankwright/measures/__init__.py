@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import difflib
 import importlib
 import pkgutil
 import re
 from typing import Any
 
 from rankwright.errors import InputError
-from rankwright.measures.base import REGISTRY, BinaryMeasure, Measure, Rankings, nearest_names, register
+from rankwright.measures.base import REGISTRY, BinaryMeasure, Measure, Rankings, register
 
 __all__ = [
     "BinaryMeasure",
@@ -69,7 +70,8 @@ def parse_measure(text: str | Measure) -> Measure:
     name, inside, cutoff = match["name"], match["inside"], match["trec"] or match["cutoff"]
     kind = REGISTRY.get(name.lower())
     if kind is None:
-        near = nearest_names(name)
+        keys = difflib.get_close_matches(name.lower(), REGISTRY, n=4, cutoff=0.4)
+        near = dict.fromkeys(REGISTRY[key].name for key in keys)
         hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(measure_names())}"
         raise InputError(f"unknown measure {name!r}; {hint}")
     parameters = _parameters(inside or "", text)

@@ -2,19 +2,21 @@
 
 P counts all relevant documents of the query, retrieved or not; a cutoff ends the sum but does not change P (as in
 trec_eval).
+
+GMAP = exp(mean over queries of ln max(AP, 0.00001)), as in trec_eval: only the mean differs from that of AP, and poor
+queries count for more.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from rankwright._types import Array
-from rankwright.measures.base import BinaryMeasure, Rankings, register
-from rankwright.measures.forms import Oracle, read_only
-from rankwright.measures.position_sum import PositionSum
+from rankwright.measures.base import BinaryMeasure, Oracle, PositionSum, Rankings, read_only, register
+
+_LEAST_AP = 0.00001
 
 
 @register
@@ -22,10 +24,9 @@ from rankwright.measures.position_sum import PositionSum
 class AP(PositionSum, BinaryMeasure):
     """Average precision; its mean over queries is MAP."""
 
-    name: ClassVar[str] = "AP"
-    aliases: ClassVar[tuple[str, ...]] = ("map", "map_cut")
-    feature_maps: ClassVar[tuple[str, ...]] = ("po",)
-    loss_name: ClassVar[str] = "map"
+    aliases = ("map", "map_cut")
+    feature_maps = ("po",)
+    loss_name = "map"
 
     def value(self, rankings: Rankings) -> Array:
         """Sum of the precision at each relevant document, over the number of relevant documents."""
@@ -55,9 +56,28 @@ class AP(PositionSum, BinaryMeasure):
         if self.cutoff is not None:
             return super().oracle()
         self.check_feature_map(feature_map)
-        from rankwright.measures.oracles.partial_order import average_precision  # loads numba
+        from rankwright.measures.oracles.pairs import average_precision  # loads numba
 
         def harmonic_numbers(longest: int) -> Array:
             return read_only(np.cumsum(np.append(0.0, 1.0 / np.arange(1, longest + 1))))
 
         return Oracle(average_precision, harmonic_numbers, "po", hinge_learns=True)
+
+
+@register
+@dataclass(frozen=True)
+class GMAP(BinaryMeasure):
+    """Average precision with a geometric mean over queries."""
+
+    aliases = ("gm_map",)
+    evaluates_only = "it is a geometric mean over queries; expected AP"
+    is_mean = False
+
+    def value(self, rankings: Rankings) -> Array:
+        return AP(self.cutoff, self.rel).value(rankings)
+
+    def mean(self, values: Array) -> float:
+        return float(np.exp(super().mean(np.log(np.maximum(values, _LEAST_AP)))))
+
+    def definition(self) -> str:
+        return f"{super().definition()}, geometric mean over queries of AP, at least {_LEAST_AP:.5f}"

@@ -7,13 +7,11 @@ ignored. A query whose retrieved documents are all relevant has no pair out of o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from rankwright._types import Array
-from rankwright.measures.base import BinaryMeasure, Rankings, register
-from rankwright.measures.forms import Oracle, Swaps, read_only
+from rankwright.measures.base import BinaryMeasure, Oracle, Rankings, Swaps, read_only, register
 
 
 @register
@@ -21,10 +19,9 @@ from rankwright.measures.forms import Oracle, Swaps, read_only
 class AUC(BinaryMeasure):
     """Share of the pairs of a relevant and a non-relevant document that are in order."""
 
-    name: ClassVar[str] = "AUC"
-    aliases: ClassVar[tuple[str, ...]] = ("roc_auc", "rocarea")
-    takes_cutoff: ClassVar[bool] = False
-    feature_maps: ClassVar[tuple[str, ...]] = ("po",)
+    aliases = ("roc_auc", "rocarea")
+    takes_cutoff = False
+    feature_maps = ("po",)
 
     def value(self, rankings: Rankings) -> Array:
         """Count, for each non-relevant document, the relevant ones above it."""
@@ -45,7 +42,7 @@ class AUC(BinaryMeasure):
     def oracle(self, feature_map: str | None = None) -> Oracle:
         """Decides every pair on its own."""
         self.check_feature_map(feature_map)
-        from rankwright.measures.oracles.partial_order import auc  # loads numba
+        from rankwright.measures.oracles.pairs import auc  # loads numba
 
         return Oracle(auc, lambda longest: read_only([]), "po", hinge_learns=True)
 

@@ -8,7 +8,7 @@ documents changes), `position_sum` (for the line search) and `oracle` (the most 
 from __future__ import annotations
 
 import dataclasses
-import difflib
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self, TypeVar
@@ -19,7 +19,6 @@ import numpy.typing as npt
 from rankwright._types import Array
 from rankwright.data.order import descending, sizes_to_indptr
 from rankwright.errors import InputError
-from rankwright.measures.forms import STATE, Oracle, Positions, Swaps
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,16 +108,93 @@ class Rankings:
         return running[1:] - np.repeat(running[self.indptr[:-1]], self.sizes)
 
 
+# The forms in which a measure may be offered for training.
+
+
+STATE = 4
+"""Rows of the table in which the functions of `Swaps` keep their state for a query."""
+
+
+def read_only(values: npt.ArrayLike) -> Array:
+    """A read-only float64 copy, as parameters of compiled functions must be."""
+    array = np.array(values, np.float64, order="C")
+    array.flags.writeable = False
+    return array
+
+
+@dataclass(frozen=True, eq=False)
+class Oracle:
+    """Finds the most violated ranking of a loss, 1 − measure; see :mod:`rankwright.measures.oracles`.
+
+    Attributes
+    ----------
+    kernel : compiled function
+        loss = kernel(scores, labels, order, parameters, coef, work) for one query, with labels 0 and 1.
+    parameters : callable
+        ``parameters(longest)``: the kernel's parameters for queries of up to ``longest`` documents.
+    feature_map : {"po", "mrr", "dorm"}
+        What the coefficients refer to: the partial order of all documents, the topmost relevant one, or positions.
+    graded : bool
+        Whether labels are the grades themselves rather than 0 and 1.
+    library : callable, optional
+        ``loss, coef = library(scores, labels, parameters)``: the same for queries that are not ``cheap``.
+    cheap : callable, optional
+        ``cheap(labels)``: whether the kernel is faster for a query than the library.
+    hinge_learns : bool
+        Whether the papers' hinge is the better bound: losses that count every rank. By default the ramp bound is.
+    """
+
+    kernel: Any
+    parameters: Callable[[int], Array]
+    feature_map: str
+    graded: bool = False
+    library: Callable[[Array, Array, Array], tuple[float, Array]] | None = None
+    cheap: Callable[[Array], bool] | None = None
+    hinge_learns: bool = False
+
+
+def _no_parameters(longest: int) -> Array:
+    return read_only([])
+
+
+def _prepare_nothing(worth: Array, judged: Array, parameters: Array, state: Array) -> None: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Swaps:
+    """Changes by swapping two documents, as functions that training compiles.
+
+    Both are plain functions at module level that numba can compile: numbers, arrays and loops only. Evaluation never
+    loads numba, and the lambda loop is compiled once for all measures, which are handed to it as first-class functions
+    of a fixed signature. They see `Measure.worth` of the labels; their results are divided by `Measure.norms`.
+
+    Attributes
+    ----------
+    changes : function
+        ``changes(i, worth, parameters, state, out)`` sets ``out[j]``, for every rank j > i, to the change of
+        the value if the documents at ranks i and j swap; ``worth`` is in rank order.
+    prepare : function
+        ``prepare(worth, judged, parameters, state)`` is called first, once per ranking. ``judged`` is the worth of all
+        judged documents, highest first; ``state`` has `STATE` rows and one column more than there are ranks.
+    parameters : callable
+        ``parameters(longest)``: a read-only array for queries of up to ``longest`` documents.
+    """
+
+    changes: Callable[[int, Array, Array, Array, Array], None]
+    prepare: Callable[[Array, Array, Array, Array], None] = _prepare_nothing
+    parameters: Callable[[int], Array] = _no_parameters
+
+
 @dataclass(frozen=True)
 class Measure:
     """Base of all measures: a frozen dataclass of parameters with a name.
 
-    A subclass sets ``name`` and writes :meth:`value`; everything else has a working default.
+    A subclass writes :meth:`value`; everything else has a working default.
 
     Attributes
     ----------
     name, aliases : str, tuple of str
-        Names users may write.
+        Names users may write; ``name`` is that of the class unless it says otherwise.
     needs_cutoff, takes_cutoff : bool
         Whether a cutoff is required, and whether there can be one.
     is_goal : bool
@@ -156,6 +232,10 @@ class Measure:
     evaluates_only: ClassVar[str] = ""
     is_mean: ClassVar[bool] = True
     needs: ClassVar[str] = ""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.name = vars(cls).get("name", cls.__name__)
 
     def __post_init__(self) -> None:
         if self.cutoff is not None:
@@ -195,7 +275,7 @@ class Measure:
         """What swapping two documents changes, in a form that can be compiled; None: by brute force, which is slow."""
         return None
 
-    def position_sum(self) -> Positions | None:
+    def position_sum(self) -> PositionSum | None:
         """The measure as a sum over positions, if it is one: the line search is then fast."""
         return None
 
@@ -353,6 +433,87 @@ class BinaryMeasure(Measure):
         return f"relevant from label {self.rel:g}"
 
 
+@dataclass(frozen=True)
+class PositionSum(Measure):
+    """A measure that is a sum over positions, which makes it fast to train for.
+
+        value = Σ_r worth(label_r) · discount(r) / norm                    nDCG, P, R, RBP
+        value = Σ_r [relevant at r] · credit(hits_r) · discount(r) / norm  AP, RR, Success
+
+    Ranks r count from 0; ranks from the cutoff on do not count. hits_r is the number of relevant documents at or above
+    rank r. In the second form worth is 1 or 0. Value, swap changes and line search follow from what a subclass defines.
+
+    By default discounts and norms are 1, and the worth of a label is the label itself, or whether it is relevant.
+    """
+
+    def discounts(self, ranks: Array) -> Array:
+        return np.ones(len(ranks))
+
+    def credits(self, hits: Array) -> Array | None:
+        """What the hits-th relevant document counts; None: its worth, whichever it is."""
+        return None
+
+    def value(self, rankings: Rankings) -> Array:
+        """The sum over the ranks that count, over the norm."""
+        top = rankings.top(self.cutoff)
+        worth, longest = self.worth(top.labels), int(top.sizes.max(initial=0))
+        credits = self.credits(np.arange(longest + 1))
+        if credits is not None:
+            worth = worth * credits[top.cumsum(worth)]
+        return np.asarray(top.sum(worth * self.discounts(np.arange(longest))[top.rank]) / self.norms(rankings))
+
+    def cut_discounts(self, n: int) -> Array:
+        """Discounts of the first ``n`` ranks, 0 from the cutoff on."""
+        discounts = self.discounts(np.arange(n))
+        if self.cutoff is not None:
+            discounts[self.cutoff :] = 0.0
+        return discounts
+
+    def position_sum(self) -> PositionSum:
+        return self
+
+    def swaps(self) -> Swaps:
+        if self.credits(np.arange(1)) is None:
+            return Swaps(_changes, parameters=lambda longest: read_only(self.cut_discounts(longest)))
+        return Swaps(_changes_of_hits, _prepare_hits, self._discounts_and_credits)
+
+    def _discounts_and_credits(self, longest: int) -> Array:
+        hits = np.arange(longest + 2)
+        return read_only(np.concatenate([self.cut_discounts(longest + 2), self.credits(hits)]))
+
+
+def _changes(i: int, worth: Array, parameters: Array, state: Array, out: Array) -> None:
+    """The documents exchange their discounts."""
+    gain, discount = worth[i], parameters[i]
+    lower, discounts, changes = worth[i + 1 :], parameters[i + 1 :], out[i + 1 :]  # positions that are not negative
+    for j in range(lower.size):
+        changes[j] = (lower[j] - gain) * (discount - discounts[j])
+
+
+def _prepare_hits(worth: Array, judged: Array, parameters: Array, state: Array) -> None:
+    """Rows: hits; total gain of the relevant documents above a rank from one hit more, and from one less; own parts."""
+    half, hits = parameters.size // 2, 0
+    state[1, 0] = state[2, 0] = 0.0
+    for r in range(worth.size):
+        hits += worth[r] > 0.0
+        credit, discount = parameters[half + hits], worth[r] * parameters[r]
+        state[0, r] = hits
+        state[1, r + 1] = state[1, r] + (parameters[half + hits + 1] - credit) * discount
+        state[2, r + 1] = state[2, r] + (parameters[half + max(hits - 1, 0)] - credit) * discount
+        state[3, r] = credit * parameters[r]
+
+
+def _changes_of_hits(i: int, worth: Array, parameters: Array, state: Array, out: Array) -> None:
+    """The relevant document changes rank and hits; those in between have one hit more or less."""
+    if worth[i] > 0.0:
+        for j in range(i + 1, worth.size):
+            out[j] = (1.0 - worth[j]) * (state[3, j] + (state[2, j] - state[2, i + 1]) - state[3, i])
+    else:
+        lifted = parameters[parameters.size // 2 + int(state[0, i]) + 1] * parameters[i]
+        for j in range(i + 1, worth.size):
+            out[j] = worth[j] * (lifted + (state[1, j] - state[1, i + 1]) - state[3, j])
+
+
 def _copies(lists: Array, judged: Array) -> Rankings:
     """Rankings of equal length, one per row, with the same judged labels."""
     count, length = lists.shape
@@ -374,8 +535,3 @@ def register(kind: _Kind) -> _Kind:
             raise InputError(f"the name {name!r} is already taken by the measure {registered.name}")
         REGISTRY[name.lower()] = kind
     return kind
-
-
-def nearest_names(name: str) -> list[str]:
-    names = difflib.get_close_matches(name.lower(), REGISTRY, n=4, cutoff=0.4)
-    return list(dict.fromkeys(REGISTRY[key].name for key in names))

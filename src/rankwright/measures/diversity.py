@@ -12,7 +12,6 @@ of the judged ones is taken (the highest id, in judgements read by subtopic).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -25,8 +24,8 @@ from rankwright.measures.base import BinaryMeasure, Rankings, register
 class _Diverse(BinaryMeasure):
     alpha: int | float = 0.5
 
-    needs: ClassVar[str] = "judgements by subtopic"
-    evaluates_only: ClassVar[str] = f"it needs {needs}"
+    needs = "judgements by subtopic"
+    evaluates_only = f"it needs {needs}"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -73,8 +72,7 @@ class alpha_nDCG(_Diverse):
         From 0 (repetitions count in full) to 1 (they count nothing).
     """
 
-    name: ClassVar[str] = "alpha_nDCG"
-    aliases: ClassVar[tuple[str, ...]] = ("alpha-ndcg", "andcg")
+    aliases = ("alpha-ndcg", "andcg")
 
     def value(self, rankings: Rankings) -> Array:
         top = rankings.top(self.cutoff)
@@ -109,9 +107,8 @@ class ERR_IA(_Diverse):
         The probability to be satisfied by a relevant document.
     """
 
-    name: ClassVar[str] = "ERR_IA"
-    aliases: ClassVar[tuple[str, ...]] = ("err-ia",)
-    needs_cutoff: ClassVar[bool] = True
+    aliases = ("err-ia",)
+    needs_cutoff = True
 
     def value(self, rankings: Rankings) -> Array:
         """Divide by the value of a list whose documents have all subtopics."""

@@ -6,14 +6,12 @@ ERR@k = Σ_{r<k} 1/(1+r) · R_r · Π_{s<r} (1 − R_s),    R = (2^label − 1) 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from rankwright._types import Array
 from rankwright.errors import InputError
-from rankwright.measures.base import Measure, Rankings, register
-from rankwright.measures.forms import Swaps, read_only
+from rankwright.measures.base import Measure, Rankings, Swaps, read_only, register
 
 
 @register
@@ -30,8 +28,6 @@ class ERR(Measure):
     """
 
     max_rel: int | float = 4
-
-    name: ClassVar[str] = "ERR"
 
     def __post_init__(self) -> None:
         super().__post_init__()

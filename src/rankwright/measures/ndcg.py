@@ -18,9 +18,7 @@ import numpy as np
 
 from rankwright._types import Array
 from rankwright.errors import InputError
-from rankwright.measures.base import Measure, Rankings, register
-from rankwright.measures.forms import Oracle, Swaps, read_only
-from rankwright.measures.position_sum import PositionSum
+from rankwright.measures.base import Measure, Oracle, PositionSum, Rankings, Swaps, read_only, register
 
 _GAIN_OF = {"trec": "linear", "letor": "exponential"}
 _GAINS = {"linear": "rel", "exponential": "2^rel−1"}
@@ -147,11 +145,10 @@ class nDCG(_Gained, PositionSum):
         Gain by label, such as ``{1: 1, 2: 3}``; labels that it does not have keep their ``gain``.
     """
 
-    name: ClassVar[str] = "nDCG"
-    aliases: ClassVar[tuple[str, ...]] = ("ndcg_cut",)
-    feature_maps: ClassVar[tuple[str, ...]] = ("po", "dorm")
-    loss_has_cutoff: ClassVar[bool] = True
-    own_losses: ClassVar[tuple[str, ...]] = ("dorm",)
+    aliases = ("ndcg_cut",)
+    feature_maps = ("po", "dorm")
+    loss_has_cutoff = True
+    own_losses = ("dorm",)
 
     def norms(self, rankings: Rankings) -> Array:
         """DCG of the ideal order; 1 where there is nothing to gain."""
@@ -170,7 +167,7 @@ class nDCG(_Gained, PositionSum):
         self.check_feature_map(feature_map)
         if feature_map is not None and feature_map.startswith("dorm"):
             return self._assignment(feature_map.partition(":")[2])
-        from rankwright.measures.oracles.partial_order import ndcg, ndcg_at  # loads numba
+        from rankwright.measures.oracles.pairs import ndcg, ndcg_at  # loads numba
 
         if self.cutoff is None and self.discount == "log2":
             discounts = lambda longest: read_only(self.discounts(np.arange(longest + 1)))  # noqa: E731
@@ -183,8 +180,7 @@ class nDCG(_Gained, PositionSum):
         return Oracle(ndcg_at, cutoff_and_discounts, "po")
 
     def _assignment(self, decay: str) -> Oracle:
-        from rankwright.measures.oracles import position_decay as dorm  # loads numba
-        from rankwright.measures.oracles.position_windows import by_windows
+        from rankwright.measures.oracles import positions  # loads numba
 
         if self.gains:
             raise InputError(
@@ -209,9 +205,11 @@ class nDCG(_Gained, PositionSum):
         def cheap(labels: Array) -> bool:
             n = len(labels)
             last = min(self.cutoff or n, n)
-            return dorm.is_cheap(labels, last, alike=same_profile and last == min(int(cut) if cut else n, n))
+            return positions.is_cheap(labels, last, alike=same_profile and last == min(int(cut) if cut else n, n))
 
-        return Oracle(dorm.dorm, gain_and_positions, "dorm", graded=True, library=by_windows, cheap=cheap)
+        return Oracle(
+            positions.dorm, gain_and_positions, "dorm", graded=True, library=positions.by_windows, cheap=cheap
+        )
 
 
 @register
@@ -221,8 +219,7 @@ class AveNDCG(_Gained):
 
     cutoff: int = 10
 
-    name: ClassVar[str] = "AveNDCG"
-    aliases: ClassVar[tuple[str, ...]] = ("avendcg",)
+    aliases = ("avendcg",)
 
     def __post_init__(self) -> None:
         if self.cutoff is None:

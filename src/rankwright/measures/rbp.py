@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from rankwright._types import Array
 from rankwright.errors import InputError
-from rankwright.measures.base import BinaryMeasure, register
-from rankwright.measures.position_sum import PositionSum
+from rankwright.measures.base import BinaryMeasure, PositionSum, register
 
 
 @register
@@ -19,8 +17,6 @@ class RBP(PositionSum, BinaryMeasure):
     """Rank-biased precision: the reader moves on to the next document with probability ``p``."""
 
     p: float = 0.8
-
-    name: ClassVar[str] = "RBP"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from rankwright._types import Array
-from rankwright.measures.base import BinaryMeasure, Rankings, register
-from rankwright.measures.forms import Oracle, read_only
-from rankwright.measures.position_sum import PositionSum
+from rankwright.measures.base import BinaryMeasure, Oracle, PositionSum, Rankings, read_only, register
 
 
 @register
@@ -18,11 +15,10 @@ from rankwright.measures.position_sum import PositionSum
 class RR(PositionSum, BinaryMeasure):
     """Reciprocal rank of the first relevant document; its mean over queries is MRR."""
 
-    name: ClassVar[str] = "RR"
-    aliases: ClassVar[tuple[str, ...]] = ("mrr", "recip_rank")
-    feature_maps: ClassVar[tuple[str, ...]] = ("po", "mrr")
-    loss_name: ClassVar[str] = "mrr"
-    loss_has_cutoff: ClassVar[bool] = True
+    aliases = ("mrr", "recip_rank")
+    feature_maps = ("po", "mrr")
+    loss_name = "mrr"
+    loss_has_cutoff = True
 
     def value(self, rankings: Rankings) -> Array:
         places = np.flatnonzero(self.relevant(rankings))
@@ -41,8 +37,8 @@ class RR(PositionSum, BinaryMeasure):
 
     def oracle(self, feature_map: str | None = None) -> Oracle:
         """Puts the highest-scored relevant document below the best others; on ``"mrr"``, the lowest-scored one."""
-        from rankwright.measures.oracles import reciprocal_rank as kernels  # loads numba
+        from rankwright.measures.oracles.pairs import reciprocal_rank, reciprocal_rank_of_pairs  # loads numba
 
         self.check_feature_map(feature_map)
-        kernel = kernels.reciprocal_rank if feature_map == "mrr" else kernels.reciprocal_rank_of_pairs
+        kernel = reciprocal_rank if feature_map == "mrr" else reciprocal_rank_of_pairs
         return Oracle(kernel, lambda longest: read_only([min(self.cutoff or longest, longest)]), feature_map or "po")

@@ -7,7 +7,6 @@ SetF = (β+1)·SetP·SetR / (β·SetP + SetR), SetAP = SetP·SetR.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -18,8 +17,8 @@ from rankwright.measures.base import BinaryMeasure, Rankings, register
 
 @dataclass(frozen=True)
 class _OfSet(BinaryMeasure):
-    takes_cutoff: ClassVar[bool] = False
-    evaluates_only: ClassVar[str] = "the order of the documents does not change it"
+    takes_cutoff = False
+    evaluates_only = "the order of the documents does not change it"
 
     def hits(self, rankings: Rankings) -> Array:
         return rankings.sum(self.relevant(rankings).astype(np.float64))
@@ -47,8 +46,7 @@ class SetP(_OfSet):
 
     relative: bool = False
 
-    name: ClassVar[str] = "SetP"
-    aliases: ClassVar[tuple[str, ...]] = ("set_p",)
+    aliases = ("set_p",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -67,8 +65,7 @@ class SetP(_OfSet):
 class SetR(_OfSet):
     """Recall of all retrieved documents."""
 
-    name: ClassVar[str] = "SetR"
-    aliases: ClassVar[tuple[str, ...]] = ("set_recall",)
+    aliases = ("set_recall",)
 
     def value(self, rankings: Rankings) -> Array:
         return self.recall(rankings)
@@ -87,8 +84,7 @@ class SetF(_OfSet):
 
     beta: int | float = 1
 
-    name: ClassVar[str] = "SetF"
-    aliases: ClassVar[tuple[str, ...]] = ("set_f",)
+    aliases = ("set_f",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -109,8 +105,7 @@ class SetF(_OfSet):
 class SetAP(_OfSet):
     """Precision times recall of all retrieved documents: average precision if their order is random."""
 
-    name: ClassVar[str] = "SetAP"
-    aliases: ClassVar[tuple[str, ...]] = ("set_map",)
+    aliases = ("set_map",)
 
     def value(self, rankings: Rankings) -> Array:
         return self.precision(rankings) * self.recall(rankings)

@@ -21,6 +21,8 @@ from rankwright.data.dataset import (
     MissingFeaturesError,
     RankingData,
     add_missing,
+    as_table,
+    checked_names,
     default_names,
     find_columns,
     pick_columns,
@@ -125,74 +127,8 @@ def pair_slopes(above: Array, below: Array) -> Array:
     return np.asarray(slope)
 
 
-# How models show themselves: the features that matter most, as a table and as bars.
-
-
-_SHOWN = 15  # features
-_PARTS = 6
-
-
-class DisplayedModel(Displayed):
-    """Base of models: shows weights or importances, the largest first."""
-
-    def _ordered(self) -> tuple[Any, Any, str]:
-        """Names and values of the features that are used, the largest first, and what the values are."""
-        model: Any = self
-        values = np.asarray(model.importance(), np.float64)
-        order = np.argsort(-np.abs(values), kind="stable")
-        what = "weight" if hasattr(model, "coef") else "importance"
-        return [model.names[at] for at in order.tolist()], values[order], what
-
-    def _words(self) -> str:
-        model: Any = self
-        words = [f"{model.n_features:,} features"]
-        forests = [model.forest] if hasattr(model, "forest") else getattr(model, "forests", ())
-        if forests:
-            n_trees, n_leaves = (sum(counts) for counts in zip(*map(_counts, forests), strict=True))
-            words += [f"{n_trees:,} trees", f"{n_leaves:,} leaves"]
-        if hasattr(model, "n_units"):
-            words.append(f"{model.n_units} hidden units")
-        if hasattr(model, "thresholds"):
-            words.append(f"{len(model.thresholds):,} thresholds")
-        if hasattr(model, "parts"):
-            parts = [
-                f"{weight:.4g} × {type(part).__name__}" for weight, part in zip(model.weights, model.parts, strict=True)
-            ]
-            words += [*parts[:_PARTS], *(["…"] if len(parts) > _PARTS else [])]
-        if model.query_scaling is not None:
-            words.append(f"{model.query_scaling} within queries")
-        return ", ".join(words)
-
-    def _shown_table(self) -> Tabled:
-        names, values, what = self._ordered()
-        used = int((values != 0).sum())
-        rows = tuple((name, cell(float(value))) for name, value in zip(names[:_SHOWN], values[:used], strict=False))
-        notes = [f"and {used - len(rows):,} smaller"] if used > len(rows) else []
-        unused = len(names) - used
-        notes += [f"{unused:,} {'of weight 0' if what == 'weight' else 'not used'}"] if unused else []
-        return Tabled(("feature", what), rows, tuple(notes), title=repr(self))
-
-    def to_frame(self) -> Any:
-        """All features with their weights or importances, the largest first, as a pandas data frame."""
-        names, values, what = self._ordered()
-        return importlib.import_module("pandas").DataFrame({"feature": names, what: values})
-
-    def _drawing(self) -> Callable[[], Any]:
-        names, values, what = self._ordered()
-        used = int((values != 0).sum())
-        return lambda: bars(names[:used], values[:used].tolist(), what)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._words()})"
-
-    def __str__(self) -> str:
-        return self.to_text()
-
-
-def _counts(forest: Any) -> tuple[int, int]:
-    return len(forest.roots), int((forest.feature < 0).sum())
-
-
+_SHOWN = 15  # features in the table of a model
+_SHOWN_PARTS = 6
 _SCALED = "features are scaled within each query"
 _RELATIVE = "contributions are relative to the documents of the same query"
 _FILL = "; fill missing values as for training, or train trees (LambdaMART, McRank, AutoRanker), which take them"
@@ -206,7 +142,7 @@ class MissingValueError(InputError):
         return self.message.removesuffix(_FILL)
 
 
-class Model(DisplayedModel):
+class Model(Displayed):
     """Turns features into scores, higher is better."""
 
     feature_names: tuple[str, ...] | None
@@ -496,16 +432,61 @@ class Model(DisplayedModel):
 
     def _check_names(self) -> None:
         """Convert the feature names to strings, one for each feature."""
-        if self.feature_names is None:
-            return
-        names = tuple(str(name) for name in self.feature_names)
-        if len(names) != self.n_features:
-            raise InputError(f"{self.n_features} features but {len(names)} feature names")
-        object.__setattr__(self, "feature_names", names)
+        if self.feature_names is not None:
+            names = checked_names([*map(str, self.feature_names)], self.n_features)
+            object.__setattr__(self, "feature_names", names)
 
     def _columns(self, n_columns: int, feature_names: Sequence[str] | None) -> Array | None:
         """Columns of the model's features in the data; None if they are its first columns."""
         return find_columns(n_columns, feature_names, self.n_features, self.feature_names, "the model")
+
+    def _by_importance(self) -> tuple[list[str], Array, str]:
+        """Names and values of the features, the largest first, and what the values are."""
+        values = np.asarray(self.importance(), np.float64)
+        order = np.argsort(-np.abs(values), kind="stable")
+        names = self.names
+        return [names[at] for at in order.tolist()], values[order], "weight" if hasattr(self, "coef") else "importance"
+
+    def _description(self) -> str:
+        model: Any = self
+        words = [f"{model.n_features:,} features"]
+        forests = [model.forest] if hasattr(model, "forest") else getattr(model, "forests", ())
+        if forests:
+            n_leaves = sum(int((forest.feature < 0).sum()) for forest in forests)
+            words += [f"{sum(len(forest.roots) for forest in forests):,} trees", f"{n_leaves:,} leaves"]
+        if hasattr(model, "n_units"):
+            words.append(f"{model.n_units} hidden units")
+        if hasattr(model, "thresholds"):
+            words.append(f"{len(model.thresholds):,} thresholds")
+        if hasattr(model, "parts"):
+            weighted = zip(model.weights, model.parts, strict=True)
+            parts = [f"{weight:.4g} × {type(member).__name__}" for weight, member in weighted]
+            words += [*parts[:_SHOWN_PARTS], *(["…"] if len(parts) > _SHOWN_PARTS else [])]
+        if model.query_scaling is not None:
+            words.append(f"{model.query_scaling} within queries")
+        return ", ".join(words)
+
+    def _shown_table(self) -> Tabled:
+        names, values, what = self._by_importance()
+        used = int((values != 0).sum())
+        rows = tuple((name, cell(float(value))) for name, value in zip(names[:_SHOWN], values[:used], strict=False))
+        notes = [f"and {used - len(rows):,} smaller"] if used > len(rows) else []
+        unused = len(names) - used
+        notes += [f"{unused:,} {'of weight 0' if what == 'weight' else 'not used'}"] if unused else []
+        return Tabled(("feature", what), rows, tuple(notes), title=repr(self))
+
+    def to_frame(self) -> Any:
+        """All features with their weights or importances, the largest first, as a pandas data frame."""
+        names, values, what = self._by_importance()
+        return importlib.import_module("pandas").DataFrame({"feature": names, what: values})
+
+    def _drawing(self) -> Callable[[], Any]:
+        names, values, what = self._by_importance()
+        used = int((values != 0).sum())
+        return lambda: bars(names[:used], values[:used].tolist(), what)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._description()})"
 
 
 def warn_of_one_query(n_rows: int, stacklevel: int, what: str = _SCALED) -> None:
@@ -513,22 +494,6 @@ def warn_of_one_query(n_rows: int, stacklevel: int, what: str = _SCALED) -> None
     if n_rows > 1:
         problem = f"no qid: {what}, and all {n_rows:,} rows are taken as one"
         warnings.warn(f"{problem}; pass qid=…, or group=…", InputWarning, stacklevel=stacklevel + 1)
-
-
-def as_table(X: Any) -> Any:
-    """X as a table of numbers, sparse or dense."""
-    if sparse.issparse(X):
-        X = sparse.csr_array(X)
-        if not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-    else:
-        X = np.asarray(X)
-    if X.ndim != 2:
-        raise InputError(f"features must be a table (rows × columns), got an array of shape {X.shape}")
-    if X.dtype.kind not in "fiub":
-        raise InputError(f"features must be numbers, got {X.dtype}")
-    return X
 
 
 def as_row(row: Any) -> Any:

@@ -56,7 +56,7 @@ class _Kinds(Mapping[str, ModelKind]):
         "linear": "rankwright.models.linear:LINEAR",
         "trees": "rankwright.boosting.tree_model:TREES",
         "grades": "rankwright.boosting.tree_model:GRADES",
-        "binned": "rankwright.models.binned:BINNED",
+        "binned": "rankwright.models.linear:BINNED",
         "net": "rankwright.nets.model:NET",
         "sum": "rankwright.models.sum:SUM",
     }
@@ -175,9 +175,6 @@ class SavedModel(Displayed):
 
     def __repr__(self) -> str:
         return f"SavedModel({self.method}: {self.model!r})"
-
-    def __str__(self) -> str:
-        return self.to_text()
 
     def predict(
         self,

@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from rankwright._types import Array
 from rankwright.data.categories import Categories
-from rankwright.data.dataset import RankingData
+from rankwright.data.dataset import RankingData, as_table
 from rankwright.errors import InputError, shown
-from rankwright.models.base import Model, as_table
+from rankwright.models.base import Model
 from rankwright.models.saving import KINDS, Arrays, ModelKind, Read, bounded_numbers, kind_of, version_of
 
 __all__ = ["SumModel"]
@@ -74,10 +74,10 @@ class SumModel(Model):
 
     def with_missing(self, X: Any, names: Sequence[str] | None) -> tuple[Any, tuple[str, ...] | None]:
         """A table and its names, with columns of 0 for the features of all parts that it lacks."""
-        known_names = None if names is None else tuple(names)
+        columns = None if names is None else tuple(names)
         for member in self.parts:
-            X, known_names = member.with_missing(X, known_names)
-        return X, known_names
+            X, columns = member.with_missing(X, columns)
+        return X, columns
 
     def score(self, X: Any, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
         return self.summed(lambda part: part.score(X, feature_names, indptr), X, feature_names)
@@ -101,9 +101,8 @@ class SumModel(Model):
         total = np.zeros(self.n_features)
         for member, places in zip(self.parts, self._places(), strict=True):
             sizes = np.abs(member.importance())
-            sizes = (
-                np.where(np.isinf(sizes), 1.0, 0.0) if np.isinf(sizes).any() else sizes / (sizes.max(initial=0.0) or 1)
-            )
+            infinite = np.isinf(sizes)
+            sizes = np.where(infinite, 1.0, 0.0) if infinite.any() else sizes / (sizes.max(initial=0.0) or 1)
             total[places] += sizes / (sizes.sum() or 1.0) / len(self.parts)
         return total
 
@@ -195,12 +194,12 @@ def _decode_sum(facts: dict[str, Any], read: Read) -> SumModel:
         kind = member_facts.get("kind")
         if not isinstance(kind, str) or kind not in KINDS:
             raise InputError(f"part {at} is of the kind {shown(kind)}; expected one of: {', '.join(KINDS)}")
-        parts.append(KINDS[kind].decode(member_facts, _part_of(read, at)))
+
+        def read_part(name: str, dtype: Any, shape: tuple[int | None, ...], at: int = at) -> Array:
+            return read(f"{at}_{name}", dtype, shape)
+
+        parts.append(KINDS[kind].decode(member_facts, read_part))
     return SumModel(tuple(parts), bounded_numbers(read, "weights", (len(parts),)))
-
-
-def _part_of(read: Read, at: int) -> Read:
-    return lambda name, dtype, shape: read(f"{at}_{name}", dtype, shape)
 
 
 def _sum_version(model: SumModel) -> int:

@@ -14,9 +14,9 @@ import numpy as np
 
 from rankwright._types import Array
 from rankwright.data import sparse
-from rankwright.data.dataset import pick_columns
+from rankwright.data.dataset import as_table, pick_columns
 from rankwright.errors import InputError
-from rankwright.models.base import Attribution, Model, as_table, pair_slopes
+from rankwright.models.base import Attribution, Model, pair_slopes
 from rankwright.models.saving import Arrays, ModelKind, Read, bounded_numbers, names_from, names_of
 
 __all__ = ["NetModel"]

@@ -45,7 +45,7 @@ class DisplayedRanker(Displayed):
         notes = [f"{n_left} other parameters have their defaults"] if n_left else []
         notes += [] if facts else ["not fitted"]
         rules = frozenset({len(parameters)} if parameters and facts else ())
-        return Tabled(("", "value"), tuple(rows), tuple(notes), 2, rules, type(self).__name__)
+        return Tabled(("", "value"), tuple(rows), tuple(notes), 2, rules, title=type(self).__name__)
 
     def to_frame(self) -> Any:
         """Parameters and facts of the training as a pandas data frame of names and values."""
@@ -160,6 +160,8 @@ class Estimator(DisplayedRanker):
         ]
         text = f"{type(self).__name__}({', '.join(changed)})"
         return text if len(text) <= _SHOWN else f"{text[: _SHOWN // 2]}...{text[-_SHOWN // 2 :]}"
+
+    __str__ = __repr__  # the call, as scikit-learn prints it, not the table
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.base import BaseEstimator

@@ -29,7 +29,7 @@ import numpy.typing as npt
 
 from rankwright._types import Array
 from rankwright.cluster.cluster import Cluster
-from rankwright.cluster.open import engine_of
+from rankwright.cluster.dataset import engine_of
 from rankwright.data.dataset import RankingData
 from rankwright.data.order import sizes_to_indptr
 from rankwright.data.threads import threads_of

@@ -402,9 +402,6 @@ class _Listed(Displayed):
         """All documents as a pandas data frame."""
         return importlib.import_module("pandas").DataFrame(self._columns())
 
-    def __str__(self) -> str:
-        return self.to_text()
-
 
 class QueryHits(_Listed, tuple[Array, Array]):
     """The documents found for one query, best first: a pair ``(docs, scores)`` that also has their ids.

@@ -22,10 +22,10 @@ from numba import njit
 
 from rankwright._types import Array
 from rankwright.data.dataset import RankingData
-from rankwright.data.display import look, new_figure, write_figure
+from rankwright.data.display import Tabled, look, new_figure, write_figure
 from rankwright.errors import InputError
 from rankwright.evaluation.evaluate import Evaluation, evaluate
-from rankwright.evaluation.render import TextTable, figure, group_starts, rendered
+from rankwright.evaluation.render import figure, group_starts, rendered
 from rankwright.maxmargin.cost import DEFAULT_GRID
 from rankwright.maxmargin.proof import USELESS
 from rankwright.maxmargin.ranking_svm import RankingSVM
@@ -438,7 +438,7 @@ def _record(row: FitHealth) -> dict[str, Any]:
     return values | {"objective_ratio": row.objective_ratio} | dict(row.measures)
 
 
-def _table(health: TrainingHealth) -> TextTable:
+def _table(health: TrainingHealth) -> Tabled:
     has_valid = any(not math.isnan(row.own_validation) for row in health.rows)
     asked = [name.partition(" ") for name, _ in health.rows[0].measures]
     header = (
@@ -464,7 +464,7 @@ def _table(health: TrainingHealth) -> TextTable:
         f"own: {whose}",
         *health.definitions,
     )
-    return TextTable(header, tuple(rows), notes, 1, group_starts(rows))
+    return Tabled(header, tuple(rows), notes, 1, group_starts(rows))
 
 
 def _findings(rows: Sequence[FitHealth], health: TrainingHealth) -> list[str]:

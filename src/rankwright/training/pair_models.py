@@ -20,11 +20,11 @@ import numpy as np
 from rankwright._types import Array
 from rankwright.data import sparse
 from rankwright.data.dataset import RankingData
-from rankwright.data.display import drawn, look, new_figure, shown, write_figure
+from rankwright.data.display import Tabled, drawn, look, new_figure, shown, write_figure
 from rankwright.data.order import query_of_row
 from rankwright.data.summary import PairSummary, pair_summary
 from rankwright.errors import InputError
-from rankwright.evaluation.render import TextTable, figure, rendered
+from rankwright.evaluation.render import figure, rendered
 from rankwright.maxmargin.losses import rank_pair_weights
 from rankwright.maxmargin.ranking_svm import RankingSVM
 from rankwright.training.train import TRAINING, about
@@ -234,7 +234,7 @@ def _grouped(rows: Sequence[PartModel]) -> tuple[PartModel, ...]:
     return tuple(groups)
 
 
-def _table(models: PairModels) -> TextTable:
+def _table(models: PairModels) -> Tabled:
     shown = [row for row in models.by_query if row.part in {f"query {query}" for query in models.plane.queries}]
     rows = [models.all_pairs, *models.by_labels, *(models.groups or models.by_query)]
     rules = {1, 1 + len(models.by_labels)}
@@ -249,7 +249,7 @@ def _table(models: PairModels) -> TextTable:
         f"C {models.C:g} for all pairs; the same λ = |Q|/(2C) for every model",
         *(["of a group of queries: pairs and agreement are means, the share is the sum"] if models.groups else []),
     )
-    return TextTable(_HEADER, tuple(cells), notes, 1, frozenset(rules))
+    return Tabled(_HEADER, tuple(cells), notes, 1, frozenset(rules))
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,8 +24,7 @@ from rankwright.data.display import Displayed, Tabled, cell
 from rankwright.errors import InputError
 from rankwright.evaluation.evaluate import Evaluation, evaluate
 from rankwright.measures import Measure, parse_goal
-from rankwright.models.binned import BinnedModel
-from rankwright.models.linear import LinearModel
+from rankwright.models.linear import BinnedModel, LinearModel
 from rankwright.rankers.cross_validation import validation_value
 from rankwright.rankers.facts import Fitted, Kind, Notice, shared_notices
 from rankwright.rankers.inputs import JUDGED, Clicks
@@ -108,9 +107,6 @@ class Trained(Displayed):
 
     def __repr__(self) -> str:
         return f"Trained({self.method}: {self.model!r})"
-
-    def __str__(self) -> str:
-        return self.to_text()
 
     def save(self, path: str | Path) -> None:
         """Write the model to one file, with the values of the measure."""

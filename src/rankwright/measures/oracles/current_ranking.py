@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from rankwright.measures.oracles.position_decay import _grades
+from rankwright.measures.oracles.positions import _grades
 
 
 @njit(cache=True)

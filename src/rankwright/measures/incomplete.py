@@ -1,26 +1,58 @@
-"""Average precision from a sample of judgements: infAP (Yilmaz and Aslam 2006) and xinfAP (Yilmaz et al. 2008).
+"""Measures for incomplete judgements: Bpref, infAP, xinfAP, and how much of the top of a ranking is judged.
 
-At a relevant document with k documents above it, of which d are in the pool, precision is estimated as
+Binary preference (Buckley and Voorhees 2004) says how often judged non-relevant documents are above relevant ones:
+Bpref = (1/P) Σ over retrieved relevant documents of 1 − min(n, P) / min(N, P), with n judged non-relevant documents
+above it and N in total. Documents without a judgement are passed over, and so are those with a label below 0.
+
+infAP (Yilmaz and Aslam 2006) and xinfAP (Yilmaz et al. 2008) are average precision from a sample of judgements. At a
+relevant document with k documents above it, of which d are in the pool, precision is estimated as
 
     1/(k+1) + d/(k+1) · (r + ε) / (r + n + 2ε)
 
 with r relevant and n other judged documents above it. A label below 0 is that of a document which is in the pool and
 was not judged. xinfAP estimates the last factor for each stratum of the pool, and divides by an estimate of the number
 of relevant documents.
+
+Judged@k = judged among the first k, divided by the smaller of k and the number of ranked documents, as in ir_measures.
+It says nothing about the quality of a ranking, but how far other measures can be trusted, since they count unjudged
+documents as not relevant.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from rankwright._types import Array
 from rankwright.errors import InputError
-from rankwright.measures.base import BinaryMeasure, Rankings, register
+from rankwright.measures.base import BinaryMeasure, Measure, Rankings, Swaps, register
 
 _EPSILON = 0.00001  # as in trec_eval and sample_eval
+
+
+@register
+@dataclass(frozen=True)
+class Bpref(BinaryMeasure):
+    """Binary preference, for incomplete judgements."""
+
+    takes_cutoff = False
+
+    def value(self, rankings: Rankings) -> Array:
+        """The mean share of the preferences that each relevant document satisfies."""
+        relevant, total = self.relevant(rankings), self.n_relevant(rankings)
+        above = rankings.cumsum(self._not_relevant(rankings))
+        n_not_relevant = rankings.known.sum(self._not_relevant(rankings.known).astype(np.float64))
+        limit = np.repeat(np.maximum(np.minimum(n_not_relevant, total), 1.0), rankings.sizes)
+        wrong = np.minimum(above, np.repeat(total, rankings.sizes)) / limit
+        return rankings.sum(np.where(relevant, 1.0 - wrong, 0.0)) / total
+
+    def _not_relevant(self, rankings: Rankings) -> Array:
+        grades = rankings.labels if rankings.grades is None else rankings.grades
+        return np.asarray((grades >= 0) & (grades < self.rel))
+
+    def definition(self) -> str:
+        return f"{super().definition()}, documents without a judgement passed over"
 
 
 @register
@@ -28,8 +60,7 @@ _EPSILON = 0.00001  # as in trec_eval and sample_eval
 class infAP(BinaryMeasure):
     """Inferred average precision: documents of the pool without a judgement are as good as those with one."""
 
-    name: ClassVar[str] = "infAP"
-    takes_cutoff: ClassVar[bool] = False
+    takes_cutoff = False
 
     def value(self, rankings: Rankings) -> Array:
         """The estimated precision at each relevant document, over the number of relevant documents."""
@@ -51,10 +82,9 @@ class infAP(BinaryMeasure):
 class xinfAP(BinaryMeasure):
     """Inferred average precision from strata that were sampled at different rates."""
 
-    name: ClassVar[str] = "xinfAP"
-    takes_cutoff: ClassVar[bool] = False
-    needs: ClassVar[str] = "the strata of a sampled pool"
-    evaluates_only: ClassVar[str] = f"it needs {needs}"
+    takes_cutoff = False
+    needs = "the strata of a sampled pool"
+    evaluates_only = f"it needs {needs}"
 
     def value(self, rankings: Rankings) -> Array:
         """The estimated precision at each relevant document, weighted by how its stratum was sampled."""
@@ -86,3 +116,34 @@ class xinfAP(BinaryMeasure):
 
     def definition(self) -> str:
         return f"{super().definition()}, estimated by stratum, labels below 0 in the pool and not judged"
+
+
+@register
+@dataclass(frozen=True)
+class Judged(Measure):
+    """The share of the first ``cutoff`` documents that have a judgement."""
+
+    needs_cutoff = True
+    is_goal = False
+
+    def value(self, rankings: Rankings) -> Array:
+        top = rankings.top(self.cutoff)
+        judged = np.ones(len(top.labels)) if top.is_judged is None else top.is_judged.astype(np.float64)
+        return top.sum(judged) / np.maximum(top.sizes, 1)
+
+    def has_relevant(self, rankings: Rankings) -> Array:
+        """All queries count: a judgement may say that nothing is relevant."""
+        return np.ones(rankings.n_queries, bool)
+
+    def swaps(self) -> Swaps:
+        """No changes: in training, all documents have labels."""
+        return Swaps(_changes)
+
+    def definition(self) -> str:
+        return "share of the first documents that have a judgement"
+
+
+def _changes(i: int, worth: Array, parameters: Array, state: Array, out: Array) -> None:
+    """Judged documents swap with judged ones."""
+    for j in range(i + 1, worth.size):
+        out[j] = 0.0

@@ -13,7 +13,7 @@ from test_oracles import all_losses, call, permutations, random_scores
 
 from rankwright.errors import InputError
 from rankwright.measures import parse_measure
-from rankwright.measures.oracles import position_decay, position_windows
+from rankwright.measures.oracles import positions
 
 WEIGHTS = {"": lambda rank: 1 / math.log2(2 + rank), "log2": lambda rank: 1 / math.log2(2 + rank),
            "sqrt": lambda rank: 1 / math.sqrt(1 + rank)}  # fmt: skip
@@ -38,15 +38,15 @@ def parameters_of(name, feature_map, longest):
 
 
 def programme(name, feature_map, scores, labels, longest=None):
-    return call(position_decay.dorm, parameters_of(name, feature_map, longest or len(scores)), scores, labels)
+    return call(positions.dorm, parameters_of(name, feature_map, longest or len(scores)), scores, labels)
 
 
 def windows(name, feature_map, scores, labels, longest=None):
-    return position_windows.by_windows(scores, labels, parameters_of(name, feature_map, longest or len(scores)))
+    return positions.by_windows(scores, labels, parameters_of(name, feature_map, longest or len(scores)))
 
 
 def library(name, feature_map, scores, labels, longest=None):
-    return position_windows.assignment(scores, labels, parameters_of(name, feature_map, longest or len(scores)))
+    return positions.assignment(scores, labels, parameters_of(name, feature_map, longest or len(scores)))
 
 
 WAYS = (programme, windows, library)
@@ -54,7 +54,7 @@ WAYS = (programme, windows, library)
 
 @pytest.fixture(autouse=True)
 def windows_for_short_queries(monkeypatch):
-    monkeypatch.setattr(position_windows, "_SHORT", 0)  # also where the assignment is faster
+    monkeypatch.setattr(positions, "_SHORT", 0)  # also where the assignment is faster
 
 
 def violation(found, scores):
@@ -217,13 +217,13 @@ def test_cycles_of_the_residual_network_lead_to_the_best_path():
             scores = scores_of_any_size(rng, labels)
             order = np.lexsort((-scores, -labels))
             first = np.append(np.flatnonzero(np.diff(labels, prepend=np.inf)), n)
-            decay, discount, gains, _ = position_windows._prepared(labels, parameters_of(name, feature_map, n))
+            decay, discount, gains, _ = positions._prepared(labels, parameters_of(name, feature_map, n))
             path = np.repeat(np.arange(n_grades), np.diff(first))
             query = (first, scores[order], gains[first[:-1]], decay, discount)
-            while position_windows._rotate(path, *query):
+            while positions._rotate(path, *query):
                 pass
-            best = position_windows.best_path(*query)
-            values = [position_windows._value(one, *query)[0] for one in (path, best)]
+            best = positions.best_path(*query)
+            values = [positions._value(one, *query)[0] for one in (path, best)]
             assert abs(values[0] - values[1]) < 1e-9 * max(1.0, np.abs(scores).max())
 
 
