@@ -17,6 +17,7 @@ from gpu_data import Limits, mark, measured, regrouped, timed
 from rankwright import RankingData, RankingSVM, StructuredSVM
 from rankwright.gpu import device as device
 from rankwright.gpu import training
+from rankwright.maxmargin.losses import TrainingSet
 from rankwright.maxmargin.problem import RAMP, Problem
 
 __all__ = ["measure_fits", "measure_limited", "measure_long_queries", "measure_scoring", "measure_upload"]
@@ -131,7 +132,8 @@ def measure_long_queries(data: RankingData, threads: int) -> None:
 
 def bound_at(ranker: Any, data: RankingData, coef: Array) -> float:
     """What training minimises, without the term for the length of the weights; all queries must have an order."""
-    problem = Problem(data, ranker._targets(data), np.ones(data.n_queries), ranker._settings(), None)
+    training = TrainingSet(data, ranker._targets(data), np.ones(data.n_queries))
+    problem = Problem(training, ranker._settings(), None)
     try:
         objective = problem._objective
         w, slope = objective.weights(coef), 0.0

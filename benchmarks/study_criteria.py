@@ -31,7 +31,7 @@ from sklearn.exceptions import ConvergenceWarning
 from rankwright import Evaluation, RankingData, StructuredSVM, evaluate, parse_measure
 from rankwright.evaluation.significance import corrected, p_value
 from rankwright.maxmargin.cost import DEFAULT_GRID
-from rankwright.maxmargin.problem import Target
+from rankwright.maxmargin.losses import Target
 from rankwright.measures.base import Oracle
 from rankwright.measures.oracles.common import BINS, WORK, sort_descending
 from rankwright.measures.oracles.positions import assignment

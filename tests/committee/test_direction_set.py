@@ -69,14 +69,11 @@ def test_one_query_is_enough(labels):
     assert found.value == (1.0 if any(labels) else 0.0)
 
 
-def test_the_search_is_deterministic_and_says_how_far_it_is():
+def test_the_search_is_deterministic_and_leaps_from_the_best_point():
     labels, indptr, components = learnable(4)
     on_lines = MeasureOnLines(labels, indptr, parse_measure("ndcg@5").resolve("letor"))
     one, other = (direction_set_search(components, on_lines, [np.ones(3)]) for _ in range(2))
     assert (one.weights.tobytes(), one.value, one.n_lines) == (other.weights.tobytes(), other.value, other.n_lines)
-    calls: list[int] = []
-    direction_set_search(components, on_lines, [np.ones(3)], progress=calls.append)
-    assert calls == list(range(1, one.n_lines + 1))
     fewer = direction_set_search(components, on_lines, [np.ones(3)], leaps=0)
     assert fewer.n_lines < one.n_lines
     assert fewer.value <= one.value

@@ -35,8 +35,48 @@ def by_definition(labels, indptr, measure, scores):
     return values.reshape(len(scores), -1).mean(axis=1)
 
 
+def whole_line(on_lines, base, step):
+    """Ends from t = −∞ to ∞ with about equally many swaps between neighbours."""
+    (bb, bs), (_, ss) = on_lines.spread(np.array([base, step]))
+    a = np.sqrt(bb) if bb > 0 else 1.0
+    b = bs / a
+    e = np.sqrt(max(ss - b * b, 1e-6 * ss)) or 1.0
+    last = np.arctan2(e, b)
+    angles = np.linspace(last - np.pi + 1e-7, last - 1e-7, 13)
+    s = np.sin(angles) / e
+    return np.column_stack([(np.cos(angles) - b * s) / a, s])
+
+
+def along(on_lines, base, step):
+    """The breakpoints, ascending, and the mean value below the first, between each two, and above the last."""
+    components, ends = np.array([base, step]), whole_line(on_lines, base, step)
+    starts, at, change = on_lines._changes(components, np.array([1.0, 0.0]), np.array([0.0, 1.0]), ends)
+    by_place = np.argsort(at, kind="stable")
+    at, change = at[by_place], change[by_place]
+    first = np.searchsorted(at, np.arange(len(starts)))
+    running = np.cumsum(change)
+    before = np.concatenate([[0.0], running])[first]
+    piece = at.astype(np.int64)
+    sums = starts[piece] + running - before[piece]
+    c, s = (1.0 - at + piece) * ends[piece].T + (at - piece) * ends[piece + 1].T
+    places = s / c
+    separate = np.append(np.diff(places) > 1e-9 * (1.0 + np.abs(places[1:])), np.ones(min(len(at), 1), bool))
+    return places[separate], np.append(starts[0], sums[separate])
+
+
+def best(on_lines, base, step):
+    """The t with the highest value, and that value: 0 if none is better, else inside the widest interval."""
+    components, (one, other) = np.array([base, step]), np.eye(2)
+    interval = on_lines.widest_best(components, one, other, whole_line(on_lines, base, step))
+    found = 0.0, on_lines.value_of(components, one)
+    for c, s in interval.inside():
+        if found[1] < interval.value - 1e-12:
+            found = s / c, on_lines.value_of(components, np.array([1.0, s / c]))
+    return found
+
+
 def check_values(on_lines, labels, indptr, measure, base, step, most=10**6):
-    at, values = on_lines.along(base, step)
+    at, values = along(on_lines, base, step)
     assert len(values) == len(at) + 1
     assert (np.diff(at) > 0).all()
     edges = np.concatenate([[-100.0], at, [100.0]])
@@ -73,11 +113,11 @@ def test_pieces_with_too_many_swaps_are_divided(monkeypatch, name):
     rng = np.random.default_rng(2)
     measure = parse_measure(name).resolve("letor")
     labels, indptr, (base, step) = make(rng, False, n_queries=2, shortest=70, longest=75)
-    whole = MeasureOnLines(labels, indptr, measure).along(base, step)
+    whole = along(MeasureOnLines(labels, indptr, measure), base, step)
     monkeypatch.setattr(module, "_ROOM", 65)
     monkeypatch.setattr(module, "_ROWS", 300)
     monkeypatch.setattr(module, "_BUFFER", 50)  # and room for the changes is made as they come
-    for one, other in zip(whole, MeasureOnLines(labels, indptr, measure).along(base, step), strict=True):
+    for one, other in zip(whole, along(MeasureOnLines(labels, indptr, measure), base, step), strict=True):
         assert one == pytest.approx(other, abs=1e-9)
 
 
@@ -88,11 +128,11 @@ def test_all_documents_meet_in_one_point(monkeypatch, name):
     labels, indptr = np.arange(40.0) % 3, np.array([0, 40])
     step = np.random.default_rng(3).permutation(40).astype(float)
     on_lines = MeasureOnLines(labels, indptr, measure)
-    at, values = on_lines.along(np.zeros(40), step)
+    at, values = along(on_lines, np.zeros(40), step)
     ends = by_definition(labels, indptr, measure, np.stack([-step, step]))
     assert values[[0, -1]] == pytest.approx(ends)
     assert np.abs(at).max() < 1e-6
-    assert on_lines.best(np.zeros(40), step)[1] == pytest.approx(max(*ends, on_lines.value(np.zeros(40))))
+    assert best(on_lines, np.zeros(40), step)[1] == pytest.approx(max(*ends, on_lines.value(np.zeros(40))))
 
 
 @pytest.mark.parametrize("whole_numbers", [False, True])
@@ -102,7 +142,7 @@ def test_nothing_on_a_dense_grid_is_better(measure, whole_numbers):
     for _ in range(5):
         labels, indptr, (base, step) = make(rng, whole_numbers)
         on_lines = MeasureOnLines(labels, indptr, measure)
-        t, value = on_lines.best(base, step)
+        t, value = best(on_lines, base, step)
         assert on_lines.value(base + t * step) == pytest.approx(value, abs=1e-12)
         grid = np.linspace(-20, 20, 401)[:, None] + 1e-4  # beside the ties of whole numbers
         assert value >= by_definition(labels, indptr, measure, base + grid * step).max() - 1e-12
@@ -131,10 +171,10 @@ def test_queries_that_cannot_change_count_as_they_are():
     measure = parse_measure("ndcg@10").resolve("letor")
     labels, indptr = np.array([0.0, 0.0, 1.0, 1.0, 2.0]), np.array([0, 2, 4, 5])
     on_lines = MeasureOnLines(labels, indptr, measure)
-    at, values = on_lines.along(np.arange(5.0), np.ones(5))
+    at, values = along(on_lines, np.arange(5.0), np.ones(5))
     assert at.tolist() == []
     assert values.tolist() == [pytest.approx(2 / 3)]  # none relevant 0, all alike 1, one alone 1
-    assert on_lines.best(np.arange(5.0), -np.arange(5.0)) == (0.0, pytest.approx(2 / 3))
+    assert best(on_lines, np.arange(5.0), -np.arange(5.0)) == (0.0, pytest.approx(2 / 3))
 
 
 class OnlyValue(Measure):
@@ -161,7 +201,7 @@ def test_weights_of_queries():
     first = MeasureOnLines(labels[: indptr[1]], indptr[:2], measure)
     only = MeasureOnLines(labels, indptr, measure, np.eye(len(indptr) - 1)[0])
     rows = slice(0, indptr[1])
-    for one, other in zip(first.along(base[rows], step[rows]), only.along(base, step), strict=True):
+    for one, other in zip(along(first, base[rows], step[rows]), along(only, base, step), strict=True):
         assert one == pytest.approx(other)
 
 

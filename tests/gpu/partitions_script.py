@@ -6,13 +6,13 @@ from rankwright.data.dataset import RankingData
 from rankwright.gpu import training
 from rankwright.maxmargin import hinge as partitioned_hinge
 from rankwright.maxmargin.hinge import HingeSettings, hinge_of_partition
-from rankwright.maxmargin.order import Canonical
+from rankwright.maxmargin.order import Canonical, LossData
 from rankwright.maxmargin.structured_svm import StructuredSVM
 
 
-def in_their_own_order(data, labels, costs, *_):
+def in_their_own_order(data, losses, *_):
     rows = np.arange(data.n_docs)
-    return Canonical(rows, rows, data.indptr, np.arange(data.n_queries)), labels, costs
+    return Canonical(rows, rows, data.indptr, np.arange(data.n_queries)), losses.labels, losses.costs
 
 
 def planes(given, device):
@@ -21,12 +21,11 @@ def planes(given, device):
     targets = StructuredSVM(["map", "auc"], bound="hinge")._targets(data)
     settings = HingeSettings(tuple(target.make_oracle for target in targets), "separate", device)
     queries, ones = np.arange(data.n_queries), np.ones(data.n_queries)
-    labels, ends = [target.labels for target in targets], (np.zeros(3), np.ones(3))
+    labels = [target.labels for target in targets]
+    losses = LossData(labels, [ones, 0.5 * ones], ones, np.zeros(3), np.ones(3))
     orders, partitioned_hinge.in_content_order = partitioned_hinge.in_content_order, in_their_own_order
     try:
-        objective = hinge_of_partition(
-            data, 1, queries, labels, ones, [ones, 0.5 * ones], 2, *ends, given["scale"], settings
-        )
+        objective = hinge_of_partition(data, 1, queries, losses, 2, given["scale"], settings)
     finally:
         partitioned_hinge.in_content_order = orders
     try:

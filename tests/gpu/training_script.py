@@ -14,6 +14,7 @@ from rankwright.gpu.device import download, upload
 from rankwright.gpu.hinge import Arranged, CudaHinge
 from rankwright.gpu.scoring import linear_scores
 from rankwright.gpu.training import Streamed
+from rankwright.maxmargin.order import LossData
 from rankwright.models.linear import LinearModel
 
 
@@ -39,15 +40,10 @@ def main(given):
         )
         found[f"{name} ranked"] = place.orders(LinearModel(weights))(slice(0, one.n_docs), one.indptr)
         found[f"{name} scores"] = place.scores(LinearModel(weights))
-        of_loss = (
-            [one.labels.astype(np.float64)],
-            [np.ones(one.n_queries)],
-            np.ones(one.n_queries),
-            read.low,
-            read.high,
-        )
+        ones = np.ones(one.n_queries)
+        losses = LossData([one.labels.astype(np.float64)], [ones], ones, read.low, read.high)
         blocks = np.arange(one.n_queries + 1)
-        hinge = training.hinges_there(one, [oracle_of("clicks")], *of_loss, np.ones(5), blocks, 1)[0]
+        hinge = training.hinges_there(one, [oracle_of("clicks")], losses, np.ones(5), blocks, 1)[0]
         found[f"{name} rows"], found[f"{name} indptr"] = hinge.X.rows.copy_to_host(), hinge.indptr
         found[f"{name} labels"] = hinge.labels.copy_to_host()
     copied = pickle.loads(pickle.dumps(data))

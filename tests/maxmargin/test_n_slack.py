@@ -9,7 +9,7 @@ from tests.maxmargin.test_bundle import LOSSES, all_rankings, check_path, progra
 
 from rankwright import StructuredSVM
 from rankwright.maxmargin.hinge import Planes
-from rankwright.maxmargin.n_slack import WorkingSets, solve_n_slack
+from rankwright.maxmargin.published import WorkingSets, solve_n_slack
 
 N_SLACK = "n-slack-cutting-plane"
 COARSE = "ignore:(the model learnt n|training ended before):rankwright.errors.InputWarning"  # so is a large ε

@@ -8,7 +8,7 @@ from listed_rankings import all_rankings, constraints, listed, loss_of, map_of, 
 from sklearn.base import clone
 
 from rankwright import InputError, RankingData, evaluate
-from rankwright.maxmargin.losses import parse_losses
+from rankwright.maxmargin.losses import TrainingSet, parse_losses
 from rankwright.maxmargin.problem import BUNDLE, SolverSettings
 from rankwright.maxmargin.ramp import RampProblem
 from rankwright.maxmargin.structured_svm import StructuredSVM
@@ -38,8 +38,8 @@ def problem_of(combination, slack, X, y, qid, start, **settings):
     data = RankingData.from_arrays(X, y, qid)
     targets = [loss.target(data, 1) for loss in parse_losses(*COMBINATIONS[combination])]
     how = SolverSettings(BUNDLE, settings.pop("tol", 1e-6), 500, False, slack=slack)
-    ones = np.ones(data.n_queries)
-    return RampProblem(data, targets, ones, how, start, max_rounds=settings.pop("max_rounds", 4), **settings)
+    training = TrainingSet(data, targets, np.ones(data.n_queries))
+    return RampProblem(training, how, start, max_rounds=settings.pop("max_rounds", 4), **settings)
 
 
 def label_of(name, feature_map, labels, scores):

@@ -107,7 +107,9 @@ def augment(
         problem = f"background data of {background.n_features:,} features, in-domain data of {in_domain.n_features:,}"
         raise InputError(f"{problem}; expected the same features")
     in_domain.check_numbers("augment", "adapt in another way")
-    seeds = _least_noisy(in_domain, share)
+    entropy = label_entropy(in_domain)
+    by_noise = np.argsort(np.where(entropy > 0, entropy, np.inf), kind="stable")
+    seeds = np.sort(by_noise[: max(1, round(share * in_domain.n_queries))])
     chosen = in_domain.select(seeds)
     if chosen.n_docs <= neighbours:
         raise InputError(f"{chosen.n_docs} in-domain documents to compare with; expected more than {neighbours}")
@@ -115,17 +117,20 @@ def augment(
     points = _directions(chosen.X, mean, scale)
     if distance is None:
         blocks = [points[start : start + _BLOCK] for start in range(0, len(points), _BLOCK)]
-        own_distances = np.concatenate([_nearest(block, points, neighbours + 1)[0][:, -1] for block in blocks])
-        distance = float(np.median(1.0 - own_distances))
-    rows = _near_rows(background, points, chosen.labels, mean, scale, neighbours, distance, progress)
-    return _taken(background, in_domain, rows, seeds, distance)
-
-
-def _least_noisy(data: RankingData, share: float) -> Array:
-    entropy = label_entropy(data)
-    last = np.where(entropy > 0, entropy, np.inf)
-    count = max(1, round(share * data.n_queries))
-    return np.sort(np.argsort(last, kind="stable")[:count])
+        cosines = np.concatenate([_nearest(block, points, neighbours + 1)[0][:, -1] for block in blocks])
+        distance = float(np.median(1.0 - cosines))
+    rows = [np.empty(0, np.int64)]
+    for start in range(0, background.n_docs, _BLOCK):
+        some = slice(start, min(start + _BLOCK, background.n_docs))
+        block = _directions(background.X[some], mean, scale)
+        possible = np.flatnonzero(_count_near(block, points, 1.0 - distance - _DOUBT) >= neighbours)
+        similar, which = _nearest(block[possible], points, neighbours)
+        near = similar[:, -1] >= 1.0 - distance
+        same = (chosen.labels[which] == background.labels[some][possible, None]).any(axis=1)
+        rows.append(start + possible[near & same])
+        if progress is not None:
+            progress(some.stop, background.n_docs)
+    return _taken(background, in_domain, np.concatenate(rows), seeds, distance)
 
 
 def _moments(data: RankingData) -> tuple[Array, Array]:
@@ -148,10 +153,10 @@ def _directions(X: Any, mean: Array, scale: Array) -> Array:
 
 def _count_near(block: Array, points: Array, need: float) -> Array:
     """How many points have a cosine of at least ``need`` with every row, in single precision."""
-    small, many = block.astype(np.float32), points.astype(np.float32)
+    rows, candidates = block.astype(np.float32), points.astype(np.float32)
     counts = np.zeros(len(block), np.int64)
     for start in range(0, len(points), _SEEDS):
-        counts += np.count_nonzero(small @ many[start : start + _SEEDS].T >= np.float32(need), axis=1)
+        counts += np.count_nonzero(rows @ candidates[start : start + _SEEDS].T >= np.float32(need), axis=1)
     return counts
 
 
@@ -162,11 +167,11 @@ def _nearest(block: Array, points: Array, count: int) -> tuple[Array, Array]:
     sums nor the number of threads decides.
     """
     extra = min(count + 5, len(points))
-    small, many = block.astype(np.float32), points.astype(np.float32)
+    rows, candidates = block.astype(np.float32), points.astype(np.float32)
     best = np.full((len(block), extra), -np.inf, np.float32)
     which = np.zeros((len(block), extra), np.int64)
     for start in range(0, len(points), _SEEDS):
-        cosines = small @ many[start : start + _SEEDS].T
+        cosines = rows @ candidates[start : start + _SEEDS].T
         keep = min(extra, cosines.shape[1])
         top = np.argpartition(-cosines, keep - 1, axis=1)[:, :keep]
         both = np.concatenate([best, np.take_along_axis(cosines, top, axis=1)], axis=1)
@@ -176,31 +181,6 @@ def _nearest(block: Array, points: Array, count: int) -> tuple[Array, Array]:
     exact = np.einsum("ij,ikj->ik", block, points[which])
     order = np.lexsort((which, -exact), axis=1)[:, :count]
     return np.take_along_axis(exact, order, axis=1), np.take_along_axis(which, order, axis=1)
-
-
-def _near_rows(
-    background: RankingData,
-    points: Array,
-    labels: Array,
-    mean: Array,
-    scale: Array,
-    neighbours: int,
-    distance: float,
-    progress: Callable[[int, int], Any] | None,
-) -> Array:
-    need = 1.0 - distance
-    taken = []
-    for start in range(0, background.n_docs, _BLOCK):
-        rows = slice(start, min(start + _BLOCK, background.n_docs))
-        block = _directions(background.X[rows], mean, scale)
-        possible = np.flatnonzero(_count_near(block, points, need - _DOUBT) >= neighbours)
-        similar, which = _nearest(block[possible], points, neighbours)
-        near = similar[:, -1] >= need
-        same = (labels[which] == background.labels[rows][possible, None]).any(axis=1)
-        taken.append(start + possible[near & same])
-        if progress is not None:
-            progress(rows.stop, background.n_docs)
-    return np.concatenate([np.empty(0, np.int64), *taken])
 
 
 def _taken(background: RankingData, in_domain: RankingData, rows: Array, seeds: Array, distance: float) -> Augmentation:

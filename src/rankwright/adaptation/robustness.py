@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.adaptation.candidates import Adapted
-from rankwright.adaptation.ways import Adaptation
+from rankwright.adaptation.ways import Adaptation, Adapted
 from rankwright.data.dataset import RankingData
 from rankwright.data.display import Tabled
 from rankwright.errors import InputError
@@ -29,9 +28,8 @@ _MARKERS = ("s", "o", "^", "D", "v", "P", "X")
 class Row:
     """One method on one test set, against the background ranker.
 
-    `test`, `method`: names of the test set and of the method. `mean`, `difference`: mean of the measure, and its
-    difference from the background. `wins`, `ties`, `losses`: queries that got better, stayed the same, got worse.
-    `harm`: share of queries that got clearly worse. `p`: paired t-test, two-tailed.
+    `difference`: of the mean from that of the background. `wins`, `ties`, `losses`: queries that got better, stayed the
+    same, got worse. `harm`: share of queries that got clearly worse. `p`: paired t-test, two-tailed.
     """
 
     test: str
@@ -81,19 +79,9 @@ class RobustnessReport:
             if row.method == "background":
                 lines.append((shown, row.method, f"{row.mean:.4f}", "", "", "", ""))
                 continue
-            counts = f"{row.wins}/{row.ties}/{row.losses}"
-            mark = "*" if row.p < 0.05 else " "
-            lines.append(
-                (
-                    shown,
-                    row.method,
-                    f"{row.mean:.4f}",
-                    f"{row.difference:+.4f}",
-                    counts,
-                    f"{row.harm:.0%}",
-                    f"{row.p:.3f}{mark}",
-                )
-            )
+            counts, p = f"{row.wins}/{row.ties}/{row.losses}", f"{row.p:.3f}{'*' if row.p < 0.05 else ' '}"
+            figures = f"{row.mean:.4f}", f"{row.difference:+.4f}", counts, f"{row.harm:.0%}", p
+            lines.append((shown, row.method, *figures))
         notes = (
             "differences from the background ranker; * p < 0.05, not corrected",
             f"harm: share of queries whose {self.measure} drops by more than {self.harm_from:g}",
@@ -105,7 +93,8 @@ class RobustnessReport:
             methods = list(dict.fromkeys(point.method for point in self.curve))
             cells = [(name, *(_shown(by_key.get((name, size))) for size in sizes)) for name in methods]
             head = ("in-domain queries", *(str(size) for size in sizes))
-            tables.append(Tabled(head, tuple(cells), (f"{self.measure}: mean (lowest–highest) of repeated samples",)))
+            note = f"{self.measure}: mean (lowest–highest) of repeated samples"
+            tables.append(Tabled(head, tuple(cells), (note,)))
         return tables
 
 

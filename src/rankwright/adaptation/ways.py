@@ -14,27 +14,28 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rankwright._types import Array
 from rankwright.adaptation.augment import augment
-from rankwright.adaptation.candidates import Adapted, Candidate, choose
 from rankwright.committee.interpolation import Interpolation
 from rankwright.data.dataset import RankingData
 from rankwright.data.overlap import shared_queries
 from rankwright.errors import InputError, InputWarning
 from rankwright.evaluation.evaluate import Evaluation, evaluate
+from rankwright.evaluation.significance import bootstrap_interval, p_value
 from rankwright.measures import Measure, Rankings, parse_goal, parse_measure
+from rankwright.models.saving import save_model
 from rankwright.rankers.background import background_model, background_scores, compare_features
 from rankwright.rankers.cross_validation import FOLDS, CrossValidation, Folds
 from rankwright.rankers.facts import Fitted, Kind, Notice, shared_notices
 from rankwright.training.methods import parse_method
 from rankwright.training.train import Plan, plan
 
-__all__ = ["adapt"]
+__all__ = ["Adapted", "adapt"]
 
 METHODS = {
     "background": "the background ranker unchanged; of several, their interpolation",
@@ -54,20 +55,112 @@ IN_DOMAIN = "rank-svm"
 """How the in-domain ranker is trained unless something else is asked for."""
 
 _BACKGROUND = "background"
-
-
-@dataclass(frozen=True)
-class _Made:
-    """What comes of a way: its model, the facts of its training, figures of its own, and the settings chosen from."""
-
-    model: Any
-    facts: Fitted | None = None
-    details: Mapping[str, Any] = field(default_factory=dict)
-    tried: tuple[tuple[dict[str, Any], float], ...] = ()
-    scores: Array | None = None  # out-of-fold scores of the training data, without validation data
+_ALPHA = 0.05  # of the paired t-test by which a way is worse than the best
 
 
 @dataclass(frozen=True, eq=False)
+class _Made:
+    """What comes of a way to adapt.
+
+    `model`: contains the background if it needs it. `training`: the facts of its training; None for the background.
+    `details`: figures of this way alone: weights of an interpolation, documents taken, the settings chosen. `tried`:
+    the settings that were chosen from, with the value of the measure; empty if there was nothing to choose. `scores`:
+    without validation data: out-of-fold scores of the training data, in its own order.
+    """
+
+    model: Any
+    training: Fitted | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+    tried: tuple[tuple[dict[str, Any], float], ...] = ()
+    scores: Array | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Candidate(_Made):
+    """A way that was tried: one of ``METHODS``, how good it is, and the seconds that its training took.
+
+    `evaluation`: on the validation data; without it, of the training queries while they were held out.
+    """
+
+    name: str
+    evaluation: Evaluation
+    seconds: float
+
+    @property
+    def value(self) -> float:
+        """The mean of the first measure on validation data, or on held-out queries."""
+        return float(np.nanmean(self.evaluation.values[:, 0]))
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Choices and figures of training, as plain values."""
+        facts: dict[str, Any] = {}
+        if self.training is not None and self.training.C is not None:
+            facts = {"C": float(self.training.C), "queries": self.training.n_queries}
+        if self.training is not None and self.training.rounds is not None:
+            facts[self.training.rounds.unit] = self.training.rounds.kept
+        return facts | dict(self.details)
+
+
+@dataclass(frozen=True, eq=False)
+class Adapted:
+    """The outcome of an adaptation.
+
+    Attributes
+    ----------
+    chosen : Candidate
+        The one to use.
+    candidates : tuple of Candidate
+        All that could be trained, the simplest first.
+    failures : dict of str
+        Why the others could not be.
+    reason : str
+        Why this one was chosen.
+    notices : tuple of Notice
+        What the user should know.
+    folds : Folds or None
+        The folds of the training data, where there was no validation data.
+    """
+
+    chosen: Candidate
+    candidates: tuple[Candidate, ...]
+    failures: dict[str, str]
+    reason: str
+    notices: tuple[Notice, ...] = ()
+    folds: Folds | None = None
+
+    @property
+    def model(self) -> Any:
+        """The model of the chosen candidate."""
+        return self.chosen.model
+
+    def predict(self, data: RankingData) -> Array:
+        """Scores of the chosen model, in the caller's order."""
+        scores: Array = self.model.predict(data)
+        return scores
+
+    def save(self, path: str | Path) -> None:
+        """Write the chosen model to one file; it needs no other file."""
+        measure = str(self.chosen.evaluation.measures[0])
+        values = {f"{'validation' if self.folds is None else 'cross-validated'} {measure}": self.chosen.value}
+        facts = {"chosen": self.reason, **self.chosen.facts}
+        save_model(
+            self.model,
+            path,
+            method=f"adapted-{self.chosen.name.partition(' ')[0]}",
+            parameters={"measure": measure},
+            training=facts,
+            measures=values,
+        )
+
+    def differences(self, name: str, to: str = "background") -> tuple[float, tuple[float, float], float]:
+        """Mean difference of two candidates on validation data, its 95 % interval, and p of the paired t-test."""
+        values = {candidate.name: candidate.evaluation.values[:, 0] for candidate in self.candidates}
+        apart = values[name] - values[to]
+        return float(apart.mean()), bootstrap_interval(apart), p_value("t", apart)
+
+
+@dataclass(eq=False)
 class Adaptation:
     """Background rankers and the data of a new domain; the attributes are those of :func:`adapt`.
 
@@ -96,12 +189,13 @@ class Adaptation:
     _fold_starts: list[Any] = field(default_factory=list, init=False, repr=False)  # of several backgrounds
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "backgrounds", _models(self.background))
-        object.__setattr__(self, "measure", parse_goal(self.measure))
+        self.backgrounds = _models(self.background)
+        self.measure = parse_goal(self.measure)
         rich = self.background_data
-        parts = () if rich is None else (rich,) if isinstance(rich, RankingData) else tuple(rich)
-        object.__setattr__(self, "background_data", parts)
-        given = {"train": self.train, "valid": self.valid} | {f"background_data[{n}]": p for n, p in enumerate(parts)}
+        sets = () if rich is None else (rich,) if isinstance(rich, RankingData) else tuple(rich)
+        self.background_data = sets
+        given: dict[str, Any] = {f"background_data[{at}]": data for at, data in enumerate(sets)}
+        given = {"train": self.train, "valid": self.valid} | given
         for name, data in given.items():
             if not isinstance(data, RankingData) and (name != "valid" or data is not None):
                 raise InputError(f"{name} is a {type(data).__name__}; expected a RankingData")
@@ -112,9 +206,13 @@ class Adaptation:
             self._boosting_plans(name)
         ours = self.train
         if self.valid is None:
-            object.__setattr__(self, "folds", folds_of(ours, self.cv, self.random_state))
+            folds = Folds.draw(ours, self.cv, seed=self.random_state) if ours.n_queries else None
+            if folds is None:
+                problem = "nothing can be held out to choose by: fewer than two training queries have an order"
+                raise InputError(f"{problem}; expected more queries, or validation data")
+            self.folds = folds
         else:
-            object.__setattr__(self, "valid", self.valid.matched_to(ours.n_features, ours.feature_names))
+            self.valid = self.valid.matched_to(ours.n_features, ours.feature_names)
         if ours.n_queries:
             for name, model in self.backgrounds.items():
                 try:
@@ -140,13 +238,17 @@ class Adaptation:
         failures: dict[str, str] = {}
         trainings = [len(self._boosting_plans(name)) if name.startswith("lambda") else 1 for name in names]
         notify = progress or (lambda *_: None)
+        total = sum(trainings)
         for at, name in enumerate(names):
-            before, total = sum(trainings[:at]), sum(trainings)
+
+            def step(done: int, before: int = sum(trainings[:at])) -> None:
+                notify(before + done, total)
+
             try:
-                candidates.append(self.candidate(name, partial(_further, notify, before, total)))
+                candidates.append(self.candidate(name, step))
             except InputError as error:
                 failures[name] = error.message
-            notify(before + trainings[at], total)
+            step(trainings[at])
         notices += _other_notices(candidates)
         if method in failures:
             raise InputError(f"the method {method} cannot be used here: {failures[method]}")
@@ -155,7 +257,7 @@ class Adaptation:
         chosen, reason = candidates[-1], "as requested"
         if method == "auto":
             kind = "validation" if self.folds is None else "held-out"
-            chosen, reason = choose(candidates, measure, judged.n_queries, kind)
+            chosen, reason = _choose(candidates, measure, judged.n_queries, kind)
             if any(notice.kind is Kind.SHARED_QUERIES for notice in notices):
                 reason += "; but validation queries are also in the data trained on, which makes results too good"
         return Adapted(chosen, tuple(candidates), failures, reason, notices, self.folds)
@@ -177,9 +279,9 @@ class Adaptation:
         """Validation queries, or those to be held out, that are also in other data."""
         notices = shared_notices(self.train, self.valid)
         judged, kind = (self.train, "training") if self.valid is None else (self.valid, "validation")
-        parts: Any = self.background_data
-        alike = [part for part in parts if part.feature_names == judged.feature_names]
-        if alike and len({part.n_features for part in alike}) == 1:
+        sets: Any = self.background_data
+        alike = [data for data in sets if data.feature_names == judged.feature_names]
+        if alike and len({data.n_features for data in alike}) == 1:
             shared = shared_queries(judged, _joined(alike), kind, "background")
             notices += () if shared is None else (Notice(Kind.SHARED_QUERIES, shared.text),)
         return notices
@@ -193,12 +295,11 @@ class Adaptation:
         if name not in self._tried:
             began = time.perf_counter()
             trained = self._train(name, step)
-            if trained.facts is not None:
-                _check_facts(trained.facts, nothing=name == _BACKGROUND)
+            if trained.training is not None:
+                _check_facts(trained.training, nothing=name == _BACKGROUND)
             seconds = time.perf_counter() - began
-            candidate = self._evaluated(trained, name)
-            kept = (trained.facts, trained.details, trained.tried, trained.scores)
-            self._tried[name] = Candidate(name, trained.model, candidate, seconds, *kept)
+            evaluation = self._evaluated(trained, name)
+            self._tried[name] = Candidate(**vars(trained), name=name, evaluation=evaluation, seconds=seconds)
         return self._tried[name]
 
     def _evaluated(self, trained: _Made, name: str = "") -> Evaluation:
@@ -264,7 +365,7 @@ class Adaptation:
         if crossed is None:
             trained = planned.train(data, self.valid)
             return _Made(trained.model, trained.facts, {"in_domain": trained.method, **details})
-        crossed_path = completed(planned.cross_validate(*crossed))
+        crossed_path = _completed(planned.cross_validate(*crossed))
         trained = planned.train(data, choice=crossed_path)
         kept = {"in_domain": trained.method, **details}
         return _Made(trained.model, trained.facts, kept, scores=crossed_path.scores[: self.train.n_docs])
@@ -308,13 +409,20 @@ class Adaptation:
         self, plans: list[tuple[dict[str, Any], Plan]], folds: Folds, step: Callable[[int], Any] | None
     ) -> _Made:
         """The settings that are best on held-out queries; the background of a fold has not seen its labels either."""
-        folds = dataclasses.replace(folds, own=tuple({_BACKGROUND: model} for model in self._fold_starts))
+        folds = dataclasses.replace(folds, parameters=tuple({_BACKGROUND: model} for model in self._fold_starts))
         validations: list[CrossValidation] = []
         for _, planned in plans:
             if validations and step is not None:
                 step(len(validations))
-            validations.append(completed(planned.cross_validate(self.train, folds)))
-        best, scores = best_point(validations, folds, self.train)
+            validations.append(_completed(planned.cross_validate(self.train, folds)))
+        best = int(np.argmax([max(validation.means) for validation in validations]))
+        values = np.array([validation.query_values for validation in validations])
+        scores = np.empty(self.train.n_docs)
+        for number in range(folds.n_held_out):  # each fold's by the settings that are best on the others
+            held_out = folds.of_query == number
+            at = int(np.argmax(np.nan_to_num(values[:, ~held_out]).mean(axis=1)))
+            rows = np.repeat(held_out, self.train.sizes)
+            scores[rows] = validations[at].scores[rows]
         point, planned = plans[best]
         trained = planned.train(self.train, choice=validations[best])
         tried = [(point, max(validation.means)) for (point, _), validation in zip(plans, validations, strict=True)]
@@ -327,14 +435,14 @@ class Adaptation:
         if not augmentation.data.n_docs:
             raise InputError("no background document is close enough to the in-domain documents")
         both = RankingData.concatenate([ours, augmentation.data])
-        crossed = None if self.folds is None else with_neighbours(rich, ours, self.folds)
+        crossed = None if self.folds is None else _with_neighbours(rich, ours, self.folds)
         return self._in_domain(both, crossed, **{"documents taken": int(augmentation.data.n_docs)})
 
     def _rich(self, ours: RankingData) -> list[RankingData]:
         """The background data with the columns of the in-domain data."""
         wanted: tuple[Any, ...] = (ours.n_features, ours.feature_names)
-        parts: Any = self.background_data
-        return [part.matched_to(*wanted, what="the in-domain data", zeros_left_out=False) for part in parts]
+        sets: Any = self.background_data
+        return [data.matched_to(*wanted, what="the in-domain data", zeros_left_out=False) for data in sets]
 
     def _interpolated(self, *others: str) -> _Made:
         names = [*(self.backgrounds if len(self.backgrounds) > 1 else [_BACKGROUND]), *others]
@@ -346,24 +454,45 @@ class Adaptation:
             facts = joined.fit_data(self.valid)
         else:
             assert self.folds is not None
-            background_columns = [background_scores(model, self.train) for model in self.backgrounds.values()]
-            background_columns += [np.asarray(self.candidate(name).scores) for name in others]
-            learnt = [False] * len(self.backgrounds) + [True] * len(others)
-            crossed = cross_sum(self._sum, parts, background_columns, learnt, self.train, self.folds)
-            joined, facts, scores = crossed.joined, crossed.facts, crossed.scores
-            if not others:
-                self._fold_starts[:] = crossed.models
+            columns = [background_scores(model, self.train) for model in self.backgrounds.values()]
+            rows = self.folds.of_query[self.train.query_of_row()]
+            for name in others:  # the scores of every fold come from a model of their own, with a scale of its own
+                columns.append(_on_one_scale(np.asarray(self.candidate(name).scores), rows, self.train))
+            joined, facts, scores = self._crossed_sum(parts, np.column_stack(columns), self.folds, learnt=bool(others))
         weights = {name: float(weight) for name, weight in zip(names, joined.weights_, strict=True)}
         return _Made(joined.model_, facts, {**details, "weights": weights}, scores=scores)
+
+    def _crossed_sum(
+        self, models: Sequence[Any], scores: Array, folds: Folds, learnt: bool
+    ) -> tuple[Interpolation, Fitted, Array]:
+        """An interpolation by out-of-fold scores, the facts of its fit, and its own out-of-fold scores.
+
+        Those of each fold are by weights that were fitted on the others. If no component was trained on the data, the
+        interpolation of every fold is kept, too.
+        """
+        train, rows = self.train, folds.of_query[self.train.query_of_row()]
+        stacked = dataclasses.replace(train, X=scores, feature_names=None)
+        crossed, of_folds = np.empty(train.n_docs), []
+        for number in range(folds.n_held_out):
+            fold = self._sum(None, None)
+            fold.fit_data(stacked.select(folds.of_query != number))
+            crossed[rows == number] = fold.model_.score(stacked.X[rows == number])
+            if not learnt:
+                interpolation = self._sum(models, fold.weights_.tolist())
+                interpolation.fit_data(train.select(folds.of_query != number))
+                of_folds.append(interpolation.model_)
+        on_all = self._sum(None, None)
+        facts = on_all.fit_data(stacked)
+        joined = self._sum(models, on_all.weights_.tolist())
+        joined.fit_data(train)
+        if not learnt:
+            self._fold_starts[:] = of_folds
+        return joined, facts, crossed
 
     def _sum(self, parts: Sequence[Any] | None, weights: Any) -> Interpolation:
         """An interpolation of models with weights; None: of features, with weights that are searched for."""
         settings: Any = {"measure": self.measure, "random_state": self.random_state, "n_jobs": self.n_jobs}
         return Interpolation(parts, self.weights if weights is None else weights, **settings)
-
-
-def _further(progress: Callable[[int, int], Any], before: int, total: int, done: int) -> None:
-    progress(before + done, total)
 
 
 def _models(background: Any) -> dict[str, Any]:
@@ -389,14 +518,15 @@ def _listed(key: str, value: Any) -> list[Any]:
     return [item for at, item in enumerate(values) if item not in values[:at]]
 
 
-def _joined(parts: Sequence[RankingData]) -> RankingData:
+def _joined(sets: Sequence[RankingData]) -> RankingData:
     """One data set; of several, query ids start with the number of theirs."""
-    if len(parts) == 1:
-        return parts[0]
-    ids = [np.char.add(f"{number}-", part.query_ids.astype(str)) for number, part in enumerate(parts, 1)]
-    return RankingData.concatenate(
-        [dataclasses.replace(part, query_ids=part_ids) for part, part_ids in zip(parts, ids, strict=True)]
-    )
+    if len(sets) == 1:
+        return sets[0]
+    return RankingData.concatenate([_renamed(data, f"{number}-") for number, data in enumerate(sets, 1)])
+
+
+def _renamed(data: RankingData, prefix: str) -> RankingData:
+    return dataclasses.replace(data, query_ids=np.char.add(prefix, data.query_ids.astype(str)))
 
 
 def _check_facts(facts: Fitted, *, nothing: bool = False) -> None:
@@ -501,72 +631,11 @@ def adapt(
     return adapted
 
 
-def folds_of(train: RankingData, cv: int, seed: int) -> Folds:
-    """The folds of the training data, used without validation data."""
-    folds = Folds.draw(train, cv, seed=seed) if train.n_queries else None
-    if folds is None:
-        problem = "nothing can be held out to choose by: fewer than two training queries have an order"
-        raise InputError(f"{problem}; expected more queries, or validation data")
-    return folds
-
-
-def completed(crossed: CrossValidation) -> CrossValidation:
+def _completed(crossed: CrossValidation) -> CrossValidation:
     """Reject a cross-validation that was interrupted."""
     if crossed.interrupted:
         raise KeyboardInterrupt
     return crossed
-
-
-@dataclass(frozen=True, eq=False)
-class CrossedSum:
-    """An interpolation whose weights were fitted on out-of-fold scores.
-
-    `joined`: the models with these weights. `facts`: of the fit of the weights. `scores`: out-of-fold scores: each
-    fold's by weights that were fitted on the others. `models`: the interpolation of every fold, where none of the
-    components was trained on the data.
-    """
-
-    joined: Interpolation
-    facts: Fitted
-    scores: Array
-    models: tuple[Any, ...]
-
-
-def cross_sum(
-    make: Callable[[Any, Any], Interpolation],
-    models: Sequence[Any],
-    scores: Sequence[Array],
-    learnt: Sequence[bool],
-    train: RankingData,
-    folds: Folds,
-) -> CrossedSum:
-    """Interpolate models by their out-of-fold scores.
-
-    `make`: the interpolation of components (None: features) with weights, or a way to find them (None: the usual one).
-    `models`, `scores`: the components, and their scores of the training data; out of fold where they were trained on
-    it. `learnt`: which were: the scores of every fold come from a model of their own, with a scale of its own. `train`:
-    the training data. `folds`: its folds; all queries are held out once.
-    """
-    rows = folds.of_query[train.query_of_row()]
-    columns = [
-        _on_one_scale(column, rows, train) if is_learnt else column
-        for column, is_learnt in zip(scores, learnt, strict=True)
-    ]
-    stacked = dataclasses.replace(train, X=np.column_stack(columns), feature_names=None)
-    crossed, parts = np.empty(train.n_docs), []
-    for number in range(folds.n_held_out):
-        fold = make(None, None)
-        fold.fit_data(stacked.select(folds.of_query != number))
-        crossed[rows == number] = fold.model_.score(stacked.X[rows == number])
-        if not any(learnt):
-            part = make(list(models), fold.weights_.tolist())
-            part.fit_data(train.select(folds.of_query != number))
-            parts.append(part.model_)
-    on_all = make(None, None)
-    facts = on_all.fit_data(stacked)
-    joined = make(list(models), on_all.weights_.tolist())
-    joined.fit_data(train)
-    return CrossedSum(joined, facts, crossed, tuple(parts))
 
 
 def _on_one_scale(scores: Array, folds: Array, data: RankingData) -> Array:
@@ -574,38 +643,43 @@ def _on_one_scale(scores: Array, folds: Array, data: RankingData) -> Array:
     apart = scores - np.repeat(np.add.reduceat(scores, data.indptr[:-1]) / data.sizes, data.sizes)
     scaled = np.empty_like(scores)
     for number in np.unique(folds):
-        mine = folds == number
-        spread = float(np.sqrt(np.mean(apart[mine] ** 2)))
-        scaled[mine] = scores[mine] / (spread if spread > 0 else 1.0)
+        in_fold = folds == number
+        spread = float(np.sqrt(np.mean(apart[in_fold] ** 2)))
+        scaled[in_fold] = scores[in_fold] / (spread if spread > 0 else 1.0)
     return scaled
 
 
-def best_point(candidates: Sequence[CrossValidation], folds: Folds, train: RankingData) -> tuple[int, Array]:
-    """The point of a grid with the highest mean, and out-of-fold scores: each fold's by the best point of the others.
-
-    `candidates`: the cross-validation of every point. `folds`, `train`: as for :func:`cross_sum`.
-    """
-    best = int(np.argmax([max(candidate.means) for candidate in candidates]))
-    values = np.array([candidate.query_values for candidate in candidates])
-    scores = np.empty(train.n_docs)
-    for number in range(folds.n_held_out):
-        mine = folds.of_query == number
-        point = int(np.argmax(np.nan_to_num(values[:, ~mine]).mean(axis=1)))
-        rows = np.repeat(mine, train.sizes)
-        scores[rows] = candidates[point].scores[rows]
-    return best, scores
-
-
-def with_neighbours(rich: RankingData, train: RankingData, folds: Folds) -> tuple[RankingData, Folds]:
+def _with_neighbours(rich: RankingData, train: RankingData, folds: Folds) -> tuple[RankingData, Folds]:
     """The training data and, for every fold, the neighbours of all other folds; their folds.
 
     Neighbours have labels like those of the documents that they resemble, so each fold has its own.
     """
-    parts, of_query = [train], [folds.of_query]
+    sets, of_query = [train], [folds.of_query]
     for number in range(folds.n_held_out):
         near = augment(rich, train.select(folds.of_query != number)).data
         if near.n_docs:
-            ids = np.char.add(f"without-fold-{number + 1}-", near.query_ids.astype(str))
-            parts.append(dataclasses.replace(near, query_ids=ids))
+            sets.append(_renamed(near, f"without-fold-{number + 1}-"))
             of_query.append(np.full(near.n_queries, -2 - number))
-    return RankingData.concatenate(parts), dataclasses.replace(folds, of_query=np.concatenate(of_query))
+    return RankingData.concatenate(sets), dataclasses.replace(folds, of_query=np.concatenate(of_query))
+
+
+def _choose(
+    candidates: Sequence[Candidate], measure: Measure, n_queries: int, kind: str = "validation"
+) -> tuple[Candidate, str]:
+    """The simplest that is not significantly worse than the best, and why."""
+    best = max(candidates, key=lambda candidate: candidate.value)
+    for candidate in candidates:
+        apart = best.evaluation.values[:, 0] - candidate.evaluation.values[:, 0]
+        p = p_value("t", apart)
+        if candidate is best or p >= _ALPHA:
+            break
+    queries = f"{n_queries} {kind} {'query' if n_queries == 1 else 'queries'}"
+    if candidate is best:
+        reason = f"{best.name} is best by {measure} on {queries} ({best.value:.4f})"
+        reason += ", and every simpler method is significantly worse" if candidate is not candidates[0] else ""
+    else:
+        reason = (
+            f"{candidate.name} is the simplest that is not significantly worse by {measure} on {queries} than "
+            f"{best.name}, the best ({candidate.value:.4f} against {best.value:.4f}, p = {p:.2g} by the paired t-test)"
+        )
+    return candidate, reason

@@ -23,11 +23,9 @@ from rankwright.rankers.cross_validation import Steps, Still, validation_value
 from rankwright.rankers.facts import Kind, Notice, Outcome, Rounds
 from rankwright.rankers.parameters import (
     NONE,
-    callback_parameter,
-    choosing_parameter,
+    common,
     integer,
     parameter,
-    threads_parameter,
 )
 
 
@@ -155,9 +153,9 @@ class BoostedRanker(CrossValidated):
     _unit: ClassVar[str]  # of what is kept, and the parameter that says how many: n_trees, n_rounds
 
     patience: int | None = parameter(50, integer(1), NONE)
-    eval_measure: str | Measure | None = choosing_parameter()
-    n_jobs: int | None = threads_parameter()
-    callback: Callable[[BoostingRound], Any] | None = callback_parameter()
+    eval_measure: str | Measure | None = common("eval_measure")
+    n_jobs: int | None = common("n_jobs")
+    callback: Callable[[BoostingRound], Any] | None = common("callback")
 
     def _run(self, task: Task) -> Run:
         raise NotImplementedError

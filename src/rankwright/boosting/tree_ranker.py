@@ -35,7 +35,7 @@ from rankwright.rankers.parameters import (
     SHARE,
     TREES_AND_NETS,
     Option,
-    device_parameter,
+    common,
     integer,
     one_of,
     parameter,
@@ -43,7 +43,6 @@ from rankwright.rankers.parameters import (
     read_directions,
     read_features,
     seed_of,
-    seed_parameter,
 )
 
 # Dense features where they are: in the matrix that holds them, in a file beside it, or a few rows at a time.
@@ -341,8 +340,8 @@ class TreeRanker(BoostedRanker):
     randomize_nodes: bool | float = parameter(False, FLAG, SHARE)
     categorical: Sequence[str | int] | None = parameter(None, FEATURES, NONE, option=_CATEGORICAL)
     monotone: Mapping[str | int, int] | None = parameter(None, DIRECTIONS, NONE, option=_MONOTONE)
-    random_state: Any = seed_parameter()
-    device: str = device_parameter()
+    random_state: Any = common("random_state")
+    device: str = common("device")
 
     def _check_data(self, data: RankingData, valid: RankingData | None) -> None:
         if data.n_docs > _MOST_LOCAL_ROWS and not place_of(data).is_partitioned:

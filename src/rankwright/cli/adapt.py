@@ -33,8 +33,8 @@ from rankwright.errors import InputError
 from rankwright.training.methods import LISTED, parse_method
 
 if TYPE_CHECKING:
-    from rankwright.adaptation.candidates import Adapted, Candidate
     from rankwright.adaptation.robustness import RobustnessReport
+    from rankwright.adaptation.ways import Adapted, Candidate
     from rankwright.data.cleaning import Cleaner
     from rankwright.data.dataset import RankingData
     from rankwright.io.roles import Columns

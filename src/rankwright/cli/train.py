@@ -501,7 +501,7 @@ def _worded(notice: Notice) -> str:
 
     values = notice.values
     if notice.kind is Kind.NO_BETTER_THAN_ZERO:
-        from rankwright.maxmargin.proof import useless_words
+        from rankwright.maxmargin.structured_svm import useless_words
 
         return useless_words(values, "--C")
     if notice.kind is Kind.NOT_CONVERGED and "max_passes" in values:

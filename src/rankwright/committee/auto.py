@@ -23,7 +23,7 @@ from rankwright.models.sum import interpolate
 from rankwright.nets.lambda_rank import LambdaRank
 from rankwright.rankers.background import spread_within
 from rankwright.rankers.base import Ranker, Task
-from rankwright.rankers.cross_validation import FOLDS, Folds, by_content, cross_validate, query_values
+from rankwright.rankers.cross_validation import FOLDS, Folds, by_content, cross_validate, notify, query_values
 from rankwright.rankers.facts import Committee, HeldOut, Kind, MemberFacts, Notice, Outcome, interval_of
 from rankwright.rankers.inputs import check_size, check_values
 from rankwright.rankers.parameters import (
@@ -34,17 +34,13 @@ from rankwright.rankers.parameters import (
     POSITIVE,
     Option,
     Rule,
-    callback_parameter,
-    choosing_parameter,
-    device_parameter,
+    common,
     integer,
     is_list,
     one_of,
     parameter,
     places_of,
     seed_of,
-    seed_parameter,
-    threads_parameter,
 )
 
 __all__ = ["AutoRanker"]
@@ -54,20 +50,11 @@ __all__ = ["AutoRanker"]
 
 @dataclass(frozen=True, eq=False)
 class HeldOutQueries:
-    """The queries on which all decisions are made, and how members score them.
+    """The queries on which all decisions are made: held-out ones of the training data, or the validation data.
 
-    Attributes
-    ----------
-    data : RankingData
-        Held-out queries of the training data, or the validation data.
-    weights : ndarray
-        Of these queries.
-    folds : ndarray of int
-        The fold of each query.
-    cut : Folds or None
-        How the training data is cut; None where validation data is given.
-    words : str
-        What is done, such as ``5-fold cross-validation``.
+    `weights`, `folds`: the weight and the fold of each. `cut`: how the training data is cut; None where validation data
+    is given. `words`: what is done, such as ``5-fold cross-validation``. `values_of`: the measure of every query by
+    scores.
     """
 
     data: RankingData
@@ -75,70 +62,60 @@ class HeldOutQueries:
     folds: Array
     cut: Folds | None
     words: str
+    values_of: Callable[[Array], Array]
 
     @classmethod
-    def of(cls, task: Task, n_folds: int | str, seed: int) -> HeldOutQueries | None:
+    def of(cls, task: Task, n_folds: int | str, seed: int, measure: Measure) -> HeldOutQueries | None:
         """By validation data, or else by cross-validation; None if only one query has an order to learn."""
         if task.valid is not None:
             cut = Folds.draw(task.valid, FOLDS, seed=seed)
             folds = np.zeros(task.valid.n_queries, np.int64) if cut is None else cut.of_query
-            return cls(task.valid, np.ones(task.valid.n_queries), folds, None, "validation data")
+            values_of = query_values(task.valid, measure, by_content(task.valid)[0])
+            return cls(task.valid, np.ones(task.valid.n_queries), folds, None, "validation data", values_of)
         cut = Folds.draw(task.data, n_folds, useful=task.useful, seed=seed)
         if cut is None:
             return None
         held_out = cut.of_query >= 0
         data = task.data if held_out.all() else some_queries(task.data, held_out)
         folds = cut.of_query[held_out]
+        docs, queries = by_content(data)
         if cut.n_held_out == 1:  # decisions on one half are judged by the other
-            _, queries = by_content(data)
             folds = folds.copy()
             folds[queries[::2]] = 1
-        return cls(data, task.weights.queries[held_out], folds, cut, cut.words)
+        return cls(data, task.weights.queries[held_out], folds, cut, cut.words, query_values(data, measure, docs))
 
 
-@dataclass(frozen=True, eq=False)
 class SingleFeatures:
-    """The features as rankers: the measure of every judged query by each of them.
+    """The features as rankers: the measure of every judged query by each of them, higher is better."""
 
-    `columns`: features without missing values. `values` (shape (features, queries)): the measure. `weights`: of the
-    queries.
-    """
-
-    columns: Array
-    values: Array
-    weights: Array
-
-    @classmethod
-    def of(cls, judged: HeldOutQueries, values_of: Callable[[Array], Array], but: Sequence[int] = ()) -> SingleFeatures:
-        """Evaluate every feature but some; higher is better."""
-        columns, values = [], []
-        for column in range(judged.data.n_features):
-            if column in but:
-                continue
+    def __init__(self, judged: HeldOutQueries, but: Sequence[int]) -> None:
+        self._judged = judged
+        values = {}
+        for column in sorted(set(range(judged.data.n_features)).difference(but)):
             scores = column_of(judged.data, column)
             if not np.isnan(scores).any():
-                columns.append(column)
-                values.append(values_of(scores))
-        return cls(
-            np.array(columns or [0]), np.array(values or [values_of(np.zeros(judged.data.n_docs))]), judged.weights
-        )
+                values[column] = judged.values_of(scores)
+        values = values or {0: judged.values_of(np.zeros(judged.data.n_docs))}
+        self._columns, self._values = np.array(list(values)), np.array(list(values.values()))
 
     @property
     def best(self) -> int:
         """The feature that is best on all queries, the first of equal ones."""
-        return int(self.columns[self._best(np.ones(len(self.weights), bool))])
+        return self._best(np.ones(len(self._judged.weights), bool))
 
     def _best(self, queries: Array) -> int:
-        return int(np.argmax(np.round(self.values[:, queries] @ self.weights[queries], 9)))
+        means = self._values[:, queries] @ self._judged.weights[queries]
+        return int(self._columns[np.argmax(np.round(means, 9))])
 
-    def chosen_apart(self, judged: HeldOutQueries) -> Array:
+    def chosen_apart(self) -> Array:
         """Scores of the held-out documents: in each fold by the feature that is best in the others."""
-        scores = np.zeros(judged.data.n_docs)
-        for fold in np.unique(judged.folds):
-            held_out = judged.folds == fold
-            rows = np.repeat(held_out, judged.data.sizes)
-            column = int(self.columns[self._best(held_out if held_out.all() else ~held_out)])
-            scores[rows] = np.nan_to_num(column_of(judged.data, column)[rows])
+        data, folds = self._judged.data, self._judged.folds
+        scores = np.zeros(data.n_docs)
+        for fold in np.unique(folds):
+            held_out = folds == fold
+            rows = np.repeat(held_out, data.sizes)
+            column = self._best(held_out if held_out.all() else ~held_out)
+            scores[rows] = np.nan_to_num(column_of(data, column)[rows])
         return scores
 
 
@@ -160,8 +137,12 @@ CANDIDATES = (
 )
 """Rankers of which the committee is made, those that need least time first."""
 
-_NAMES = tuple(one.name for one in CANDIDATES)
-_MEMBERS = Rule(f"names from {', '.join(_NAMES)}", lambda value: is_list(value) and all(one in _NAMES for one in value))
+_NAMES = tuple(candidate.name for candidate in CANDIDATES)
+_MEMBERS = Rule(
+    f"names from {', '.join(_NAMES)}", lambda value: is_list(value) and all(name in _NAMES for name in value)
+)
+_EXPLAINABLE = Option(AUTO, "Linear members only, so that the model is one weight per feature.")
+_MINUTES = Option(AUTO, "Stop after about so many minutes, with the members finished by then.", metavar="N")
 
 
 @dataclass(eq=False)
@@ -238,29 +219,21 @@ class AutoRanker(Ranker):
 
     _: KW_ONLY
     members: Sequence[str] | None = parameter(None, _MEMBERS, NONE)
-    explainable: bool = parameter(
-        False, FLAG, option=Option(AUTO, "Linear members only, so that the model is one weight per feature.")
-    )
-    minutes: float | None = parameter(
-        None,
-        POSITIVE,
-        NONE,
-        option=Option(AUTO, "Stop after about so many minutes, with the members finished by then.", metavar="N"),
-    )
+    explainable: bool = parameter(False, FLAG, option=_EXPLAINABLE)
+    minutes: float | None = parameter(None, POSITIVE, NONE, option=_MINUTES)
     categorical: Sequence[str | int] | None = parameter(None, FEATURES, NONE)
     cv: int | str = parameter("auto", integer(2), one_of("auto"), set_by="--cv")
-    eval_measure: str | Measure | None = choosing_parameter()
-    random_state: Any = seed_parameter()
-    n_jobs: int | None = threads_parameter()
-    device: str = device_parameter()
-    callback: Callable[[Any], Any] | None = callback_parameter()
+    eval_measure: str | Measure | None = common("eval_measure")
+    random_state: Any = common("random_state")
+    n_jobs: int | None = common("n_jobs")
+    device: str = common("device")
+    callback: Callable[[Any], Any] | None = common("callback")
 
     def method_name(self) -> str:
         """The name of the method, as `rankwright train --method` has it."""
         return "auto"
 
     def _candidates(self, data: RankingData) -> tuple[_Candidate, ...]:
-        """The rankers that can be trained on the data."""
         listed = [candidate for candidate in CANDIDATES if self.members is None or candidate.name in self.members]
         usable = [candidate for candidate in listed if candidate.linear or not self.explainable]
         if not usable:
@@ -283,22 +256,20 @@ class AutoRanker(Ranker):
 
     def _learn_nothing(self, task: Task) -> Outcome:
         self._model = LinearModel(np.zeros(task.data.n_features), self._names())
-        self.committee_ = Committee(str(self.measure_to_choose_by()), "nothing", 0, (), None, None, False, ())
-        return Outcome(committee=self.committee_)
+        return self._undecided(())
 
     def _train(self, task: Task) -> Outcome:
         seed = seed_of(self.random_state)
-        judged = HeldOutQueries.of(task, self.cv, seed)
+        judged = HeldOutQueries.of(task, self.cv, seed, self.measure_to_choose_by())
         clock = _Clock(self.minutes, self.callback)
         candidates = self._candidates(task.data)
         if judged is None:
             return self._without_choice(task, candidates, clock)
-        values_of = query_values(judged.data, self.measure_to_choose_by(), by_content(judged.data)[0])
-        features = SingleFeatures.of(judged, values_of, self._categories(task.data))
+        features = SingleFeatures(judged, self._categories(task.data))
         tried: list[_Tried] = []
         notices: tuple[Notice, ...] = ()
         for number, candidate in enumerate(candidates, 1):
-            clock.member(candidate.name, number, len(candidates))
+            notify(self.callback, "member", candidate.name, number, len(candidates))
             with clock.stopping():
                 tried.append(self._try(candidate, task, judged, seed, clock))
             if clock.stopped:
@@ -308,7 +279,7 @@ class AutoRanker(Ranker):
             holds = f"{len(tried)} of {len(candidates)} members" if tried else "the best single feature"
             problem = f"training was interrupted; the model has {holds}"
             notices = (Notice(Kind.INTERRUPTED, problem, {"finished": len(tried), "of": len(candidates)}),)
-        return self._decide(judged, values_of, features, tried, untried, notices)
+        return self._decide(judged, features, tried, untried, notices)
 
     def _try(self, candidate: _Candidate, task: Task, judged: HeldOutQueries, seed: int, clock: _Clock) -> _Tried:
         """Find a candidate's setting, then train with it on all data."""
@@ -354,30 +325,23 @@ class AutoRanker(Ranker):
     def _decide(
         self,
         judged: HeldOutQueries,
-        values_of: Callable[[Array], Array],
         features: SingleFeatures,
         tried: list[_Tried],
         left: list[str],
         notices: tuple[Notice, ...],
     ) -> Outcome:
-        """The members that stay, the model, and its expected quality."""
         names = self._names() or default_names(judged.data.n_features)
         feature = LinearModel(np.eye(1, judged.data.n_features, features.best)[0], self._names())
         scores = np.column_stack([member.scores for member in tried]) if tried else np.zeros((judged.data.n_docs, 0))
         # One number puts each member on the common scale, so the committee is a sum, which saves, explains and ranks
         # like any model. Members weigh the same: fitted weights gained nothing that would be seen above noise.
         scales = _scales(scores, judged.data)
-        held_out = HeldOut(scores / scales, features.chosen_apart(judged), values_of, judged.weights, judged.folds)
+        held_out = HeldOut(scores / scales, features.chosen_apart(), judged.values_of, judged.weights, judged.folds)
         stay = held_out.stay()
         floor = held_out.is_below_feature(stay)
+        alone = [interval_of(held_out.values((at,)), judged.weights) for at in range(len(tried))]
         members = tuple(
-            MemberFacts(
-                member.name,
-                member.setting,
-                interval_of(held_out.values((at,)), judged.weights),
-                at in stay,
-                member.seconds,
-            )
+            MemberFacts(member.name, member.setting, alone[at], at in stay, member.seconds)
             for at, member in enumerate(tried)
         )
         self._model = feature if floor else interpolate([tried[at].model for at in stay], 1.0 / scales[list(stay)])
@@ -408,7 +372,11 @@ class AutoRanker(Ranker):
         scores = np.column_stack([place_of(task.data).scores(model) for model in models])
         self._model = interpolate(models, 1.0 / _scales(scores, task.data))
         members = tuple(MemberFacts(candidate.name, "default", None, True, 0.0) for candidate in chosen)
-        self.committee_ = Committee(str(self.measure_to_choose_by()), "nothing", 0, members, None, None, False, ())
+        return self._undecided(members)
+
+    def _undecided(self, members: tuple[MemberFacts, ...]) -> Outcome:
+        measure = str(self.measure_to_choose_by())
+        self.committee_ = Committee(measure, "nothing", 0, members, None, None, floor=False, unfinished=())
         return Outcome(committee=self.committee_)
 
     def _training_facts(self) -> dict[str, Any]:
@@ -424,21 +392,13 @@ class _Clock:
         self.stopped = self.interrupted = False
 
     def __call__(self, step: Any) -> Any:
-        """Report a step; KeyboardInterrupt when time is over."""
         if self._until is not None and time.monotonic() > self._until:
             self.stopped = True
             raise KeyboardInterrupt
         return None if self._watch is None else self._watch(step)
 
     def fold(self, number: int, of: int, settings: Any) -> None:
-        notify = getattr(self._watch, "fold", None)
-        if notify is not None:
-            notify(number, of, settings)
-
-    def member(self, name: str, number: int, of: int) -> None:
-        notify = getattr(self._watch, "member", None)
-        if notify is not None:
-            notify(name, number, of)
+        notify(self._watch, "fold", number, of, settings)
 
     @contextmanager
     def stopping(self) -> Iterator[None]:
@@ -451,7 +411,6 @@ class _Clock:
 
 
 def _setting(fitted: Any) -> str:
-    """The setting chosen for a member, in words."""
     if fitted.rounds is not None:
         return f"{fitted.rounds.kept:,} {fitted.rounds.unit}"
     return f"C {fitted.C:g}"

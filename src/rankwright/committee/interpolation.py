@@ -22,14 +22,13 @@ from rankwright.rankers.parameters import (
     MEASURE,
     NONE,
     Rule,
+    common,
     is_list,
     is_number,
     one_of,
     parameter,
     seed_of,
-    seed_parameter,
     shown,
-    threads_parameter,
 )
 
 __all__ = ["Interpolation"]
@@ -95,8 +94,8 @@ class Interpolation(FromBackground):
     _: KW_ONLY
     measure: str | Measure = parameter("ndcg@10", MEASURE)
     scale: bool = parameter(True, FLAG)
-    random_state: Any = seed_parameter()
-    n_jobs: int | None = threads_parameter()
+    random_state: Any = common("random_state")
+    n_jobs: int | None = common("n_jobs")
 
     def _check_together(self) -> None:
         if self.rankers is None or isinstance(self.weights, str) or len(self.weights) == len(self.rankers):

@@ -10,7 +10,7 @@ are valued, many rankings at a time.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -391,17 +391,6 @@ def _sum(components: Any, weights: Any, start: int, n: int, f: Any, row: int) ->
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _sums(components: Any, base: Any, step: Any, start: int, n: int, f: Any) -> None:
-    for i in range(n):
-        f[ALONG, i] = base[0] * components[0, start + i]
-        f[ACROSS, i] = step[0] * components[0, start + i]
-    for k in range(1, base.size):
-        for i in range(n):
-            f[ALONG, i] += base[k] * components[k, start + i]
-            f[ACROSS, i] += step[k] * components[k, start + i]
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
 def line_values(setup: Any, components: Any, weights: Any, hints: Any, memory: Any) -> float:
     """Sum of the queries' values, each times its factor, at some weights of the components; improves the hints."""
     credits, top, queries, indptr, worth, discounts, factors = setup
@@ -438,7 +427,8 @@ def sweep(
     while number < queries.size:
         q = queries[number]
         start, n = indptr[q], indptr[q + 1] - indptr[q]
-        _sums(components, base, step, start, n, f)
+        _sum(components, base, start, n, f, ALONG)
+        _sum(components, step, start, n, f, ACROSS)
         end = _sweep_query(
             credits, n, min(top, n), worth, start, discounts, ends, hints, number, factors[q], f, g, times, swaps,
             of_query, at, change, n_changes,
@@ -511,8 +501,6 @@ def best_place(starts: Any, at: Any, change: Any, bins: int, apart: float) -> tu
 
 _TOGETHER = 1e-9  # breakpoints this close, relative to their size, are one
 _SAME = 1e-12  # values this close are equal
-_PIECES = 12  # of an infinite line
-_EDGE = 1e-7  # distance of its first and last angle from where t is infinite
 _SHARES = (0.5, 0.4729, 0.5381, 0.3127, 0.6911)  # of an interval, tried in this order
 _ROOM = 1 << 16  # swaps on a piece of one query
 _BUFFER = 1 << 16  # changes at first
@@ -539,11 +527,10 @@ class Stretch:
 
 
 class MeasureOnLines:
-    """The mean of a measure over queries, on any line through the space of scores.
+    """The mean of a measure, its convention resolved, over queries, on any line through the space of scores.
 
-    `labels`, `indptr`: labels and query boundaries. Documents that stay equal on a line keep the order they have here.
-    `measure`: measure to compute, with its convention resolved. `weights`: weights of the queries. `targets`: what
-    every document is worth to the mean, minus the average of its query: good scores correlate with it.
+    Documents that stay equal on a line keep the order they have here. `weights`: of the queries. `targets`: what every
+    document is worth to the mean, minus the average of its query: good scores correlate with it.
     """
 
     def __init__(self, labels: Array, indptr: Array, measure: Measure, weights: Array | None = None) -> None:
@@ -627,44 +614,6 @@ class MeasureOnLines:
         bins = max(1, len(at) // (_PER_BIN * len(starts)))
         value, low, high = best_place(starts, at, change, np.int64(bins), _TOGETHER)
         return Stretch(low, high, value, ends)
-
-    def along(self, base: Array, step: Array) -> tuple[Array, Array]:
-        """The breakpoints, ascending, and the mean value below the first, between each two, and above the last."""
-        components, ends = np.array([base, step], np.float64), self._whole_line(base, step)
-        starts, at, change = self._changes(components, np.array([1.0, 0.0]), np.array([0.0, 1.0]), ends)
-        by_place = np.argsort(at, kind="stable")
-        at, change = at[by_place], change[by_place]
-        first = np.searchsorted(at, np.arange(len(starts)))
-        running = np.cumsum(change)
-        before = np.concatenate([[0.0], running])[first]
-        piece = at.astype(np.int64)
-        sums = starts[piece] + running - before[piece]
-        c, s = (1.0 - at + piece) * ends[piece].T + (at - piece) * ends[piece + 1].T
-        places = s / c
-        separate = np.append(np.diff(places) > _TOGETHER * (1.0 + np.abs(places[1:])), np.ones(min(len(at), 1), bool))
-        return places[separate], np.append(starts[0], sums[separate])
-
-    def best(self, base: Array, step: Array) -> tuple[float, float]:
-        """The t with the highest value, and that value: 0 if none is better, else the middle of the widest interval."""
-        components = np.array([base, step], np.float64)
-        along, across = np.array([1.0, 0.0]), np.array([0.0, 1.0])
-        interval = self.widest_best(components, along, across, self._whole_line(base, step))
-        best = 0.0, self.value_of(components, along)
-        for c, s in interval.inside():
-            if best[1] < interval.value - _SAME:
-                best = s / c, self.value_of(components, np.array([1.0, s / c]))
-        return best
-
-    def _whole_line(self, base: Array, step: Array) -> Array:
-        """Ends from t = −∞ to ∞ with about equally many swaps between neighbours."""
-        (bb, bs), (_, ss) = self.spread(np.array([base, step], np.float64))
-        a = np.sqrt(bb) if bb > 0 else 1.0
-        b = bs / a
-        e = np.sqrt(max(ss - b * b, 1e-6 * ss)) or 1.0
-        last = np.arctan2(e, b)
-        angles = np.linspace(last - np.pi + _EDGE, last - _EDGE, _PIECES + 1)
-        s = np.sin(angles) / e
-        return np.column_stack([(np.cos(angles) - b * s) / a, s])
 
     def _changes(self, components: Array, base: Array, step: Array, ends: Array) -> tuple[Array, Array, Array]:
         """The values at all ends but the last; where the value changes, in no order, and by how much."""
@@ -754,15 +703,13 @@ def direction_set_search(
     *,
     leaps: int | None = None,
     seed: int = 0,
-    progress: Callable[[int], Any] | None = None,
 ) -> Optimum:
     """Search for the weights w with the highest value of ``components @ w``.
 
-    `components` (shape (n_docs, n_components)): the scores to add up. `measure`: value to maximise. `starts`: weights
-    to start from; of equally good results the first is taken. `leaps`: leaps from the best point; by default three for
-    every two starts. `seed`: random seed. `progress`: called with the number of line searches done.
+    `components`: the scores to add up, of shape (documents, components). `starts`: weights to start from; of equally
+    good results the first is taken. `leaps`: leaps from the best point; by default three for every two starts.
     """
-    search = _Search(components, measure, progress, np.random.default_rng(seed))
+    search = _Search(components, measure, np.random.default_rng(seed))
     for start in starts:
         search.climb(np.array(start, np.float64))
     if search.n_components > 2:
@@ -773,15 +720,9 @@ def direction_set_search(
 
 
 class _Search:
-    def __init__(
-        self,
-        components: Array,
-        measure: MeasureOnLines,
-        progress: Callable[[int], Any] | None,
-        rng: np.random.Generator,
-    ) -> None:
+    def __init__(self, components: Array, measure: MeasureOnLines, rng: np.random.Generator) -> None:
         self._components = np.ascontiguousarray(components.T, np.float64)
-        self._measure, self._progress, self._rng = measure, progress, rng
+        self._measure, self._rng = measure, rng
         self.n_components = len(self._components)
         self._spread = measure.spread(self._components)
         variances, axes = np.linalg.eigh(self._spread)
@@ -870,8 +811,6 @@ class _Search:
         if side is None:
             return False
         self.n_lines += 1
-        if self._progress is not None:
-            self._progress(self.n_lines)
         piece = self._measure.widest_best(self._components, self._weights, side, ends)
         if piece.value <= self._value + _GAIN:
             return False

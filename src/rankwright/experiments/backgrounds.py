@@ -32,7 +32,7 @@ from rankwright.io.folder import load_folder, save_folder
 from rankwright.models.saving import load_model
 
 if TYPE_CHECKING:
-    from rankwright.adaptation.candidates import Adapted
+    from rankwright.adaptation.ways import Adapted
 
 _MODEL = "background.rkw"
 _DATA = "background.rank"

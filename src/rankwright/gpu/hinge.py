@@ -245,8 +245,7 @@ class CudaHinge(StructuredHinge):
         self._own_labels = self.labels
         Scaled.__init__(self, self.scale)
         self._team = Team(self.threads)
-        n_blocks = len(self.blocks) - 1
-        self._planes = Planes(np.empty(n_blocks), np.empty((n_blocks, len(self.scale))), np.empty(n_blocks))
+        self._planes = Planes.empty(self.n_blocks, len(self.scale))
         self._nothing = upload(np.empty(0))
         self._added = self._nothing
         self._given = upload(self._parameters)
@@ -365,8 +364,8 @@ class CudaHinge(StructuredHinge):
 
     def sample(self, wanted: int | None = None) -> Array:
         """Features of some documents as weights see them, less the means of their queries; about ``wanted``."""
-        many = rows_wanted(self.X.n_docs, len(self._kept)) if wanted is None else wanted
-        return self.X.sample(self._inverse, self._kept, many)
+        wanted = rows_wanted(self.X.n_docs, len(self._kept)) if wanted is None else wanted
+        return self.X.sample(self._inverse, self._kept, wanted)
 
     def evaluate_block(self, w: Array, block: int) -> tuple[float, Array, float]:
         """Loss, vector and value of the plane of one block at the weights ``w``: those of a whole pass."""

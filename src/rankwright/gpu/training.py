@@ -26,7 +26,7 @@ from rankwright.gpu.device import free_bytes, is_simulated, multiprocessors, upl
 from rankwright.gpu.hinge import Arranged, CudaHinge, launches, segments_of
 from rankwright.gpu.products import count_up
 from rankwright.gpu.scoring import score_there, weights_of
-from rankwright.maxmargin.order import in_content_order, label_factors, mixture
+from rankwright.maxmargin.order import LossData, in_content_order, label_factors, mixture
 from rankwright.measures.base import Oracle
 
 # Statistics of features: the exact sums of `rankwright.data.statistics`, bit for bit.
@@ -368,43 +368,27 @@ def _rows(data: RankingData) -> tuple[Any, Any, Any]:
 
 
 def hinges_there(
-    data: RankingData,
-    oracles: Sequence[Oracle],
-    labels: Sequence[Array],
-    costs: Sequence[Array],
-    weights: Array,
-    low: Array,
-    high: Array,
-    scale: Array,
-    blocks: Array,
-    threads: int,
+    data: RankingData, oracles: Sequence[Oracle], losses: LossData, scale: Array, blocks: Array, threads: int
 ) -> list[CudaHinge]:
     """A hinge for every loss, over one arrangement of the data in the order of its content.
 
     Features that are on the device are ordered there; others travel there in every pass, as far as they have no room.
-
-    `data`: the training set. `oracles`, `labels`, `costs`: for each loss: the oracle, labels of the documents and costs
-    of the queries as the data has them. `weights`: weights of the queries, which decide between queries of equal
-    content. `low`, `high`: the smallest and the largest value of every feature. `scale`, `blocks`, `threads`: as for
-    `StructuredHinge`.
+    `oracles`: the oracle of every loss. `scale`, `blocks`, `threads`: as for `StructuredHinge`.
     """
-    arrange = _arranged if is_there(data) else _streamed
-    arranged, labels, costs = arrange(data, labels, costs, weights, low, high, blocks, threads)
+    arranged, labels, costs = _arranged(data, losses) if is_there(data) else _streamed(data, losses, blocks, threads)
     every: Any = range(data.n_docs)
     return [
-        CudaHinge(arranged, every, own, arranged.indptr, oracle, cost, scale, blocks, threads)
-        for own, oracle, cost in zip(labels, oracles, costs, strict=True)
+        CudaHinge(arranged, every, of_loss, arranged.indptr, oracle, cost, scale, blocks, threads)
+        for of_loss, oracle, cost in zip(labels, oracles, costs, strict=True)
     ]
 
 
-def _arranged(
-    data: RankingData, labels: Sequence[Array], costs: Sequence[Array], weights: Array, low: Array, high: Array, *_: Any
-) -> tuple[Arranged, list[Any], list[Array]]:
+def _arranged(data: RankingData, losses: LossData) -> tuple[Arranged, list[Any], list[Array]]:
     """Features, labels and costs in the order of content, found on the device."""
     X, (rows, starts, indptr) = features_there(data), _rows(data)
-    there = [upload(np.ascontiguousarray(of_loss, np.float64)) for of_loss in labels]
-    places, means = _ordered(data, X, rows, indptr, there, labels, low, high)
-    queries = np.lexsort((weights, means))
+    there = [upload(np.ascontiguousarray(of_loss, np.float64)) for of_loss in losses.labels]
+    places, means = _ordered(data, X, rows, indptr, there, losses)
+    queries = np.lexsort((losses.weights, means))
     moved = sizes_to_indptr(data.sizes[queries])
     docs = cuda.device_array(data.n_docs, np.int64)
     products.gather_docs[blocks_of(data.n_queries), _THREADS](
@@ -415,21 +399,14 @@ def _arranged(
         gathered = cuda.device_array(data.n_docs, np.float64)
         products.gather_labels[_GRID, _THREADS](of_loss, docs, gathered)
         ordered.append(gathered)
-    return Arranged(X, rows, moved), ordered, [cost[queries] for cost in costs]
+    return Arranged(X, rows, moved), ordered, [cost[queries] for cost in losses.costs]
 
 
 def _streamed(
-    data: RankingData,
-    labels: Sequence[Array],
-    costs: Sequence[Array],
-    weights: Array,
-    low: Array,
-    high: Array,
-    blocks: Array,
-    threads: int,
+    data: RankingData, losses: LossData, blocks: Array, threads: int
 ) -> tuple[Streamed, list[Any], list[Array]]:
     """The same, found on the CPU; as many features stay on the device as have room."""
-    ordered, labels, costs = in_content_order(data, labels, costs, weights, low, high, threads)
+    ordered, labels, costs = in_content_order(data, losses, threads)
     X = stored(data)[0]
     room = int(_SHARE * free_bytes()) - _PER_DOCUMENT * data.n_docs
     X = X if sparse.issparse(X) else np.asarray(X)
@@ -448,19 +425,12 @@ def _sort_queries(data: RankingData, indptr: Any, keys: Any, places: Any) -> Any
 
 
 def _ordered(
-    data: RankingData,
-    X: Any,
-    rows: Any,
-    indptr: Any,
-    there: list[Any],
-    labels: Sequence[Array],
-    low: Array,
-    high: Array,
+    data: RankingData, X: Any, rows: Any, indptr: Any, labels: list[Any], losses: LossData
 ) -> tuple[Any, Array]:
     """The places of the documents of every query in order, on the device, and the number that queries are sorted by."""
     keys, places = cuda.device_array(data.n_docs, np.float64), cuda.device_array(data.n_docs, np.int64)
-    score_there(X, rows, mixture(low, high), keys)
-    for of_loss, factor in zip(there, label_factors(labels), strict=True):
+    score_there(X, rows, mixture(losses.low, losses.high), keys)
+    for of_loss, factor in zip(labels, label_factors(losses.labels), strict=True):
         if factor:
             products.add_labels[_GRID, _THREADS](of_loss, factor, keys)
     return places, _sort_queries(data, indptr, keys, places).copy_to_host()

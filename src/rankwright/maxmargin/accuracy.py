@@ -14,6 +14,7 @@ best classifier may call everything not relevant, with weights of nearly 0 and a
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
@@ -32,7 +33,7 @@ from rankwright.models.linear import LinearModel
 from rankwright.rankers.base import Task
 from rankwright.rankers.cross_validation import Steps, Still
 from rankwright.rankers.facts import Kind, Notice, Outcome
-from rankwright.rankers.parameters import FLAG, NONE, POSITIVE, Rule, integer, parameter, seed_of, seed_parameter
+from rankwright.rankers.parameters import FLAG, NONE, POSITIVE, Rule, common, integer, parameter, seed_of
 
 __all__ = ["AccuracySVM"]
 
@@ -129,7 +130,7 @@ class AccuracySVM(CostRanker):
     standardize: bool = parameter(True, FLAG)
     tol: float = parameter(1e-4, POSITIVE)
     max_iter: int = parameter(100_000, integer(1, np.iinfo(np.int32).max))
-    random_state: Any = seed_parameter()
+    random_state: Any = common("random_state")
 
     def _model_of(self, coef: Array) -> LinearModel:
         return LinearModel(coef, self._names(), self.query_scaling_)
@@ -175,8 +176,9 @@ class AccuracySVM(CostRanker):
         settings = {"tol": self.tol, "max_iter": self.max_iter, "random_state": seed_of(self.random_state)}
         return _Problem(X, good, costs, scale, settings)
 
-    def _keep(self, solution: _Solution | None, interrupted: bool) -> Outcome:
-        self.objective_, self.n_iter_ = (0.0, 0) if solution is None else (solution.objective, solution.n_iter)
+    def _keep(self, solution: Mapping[str, float] | None, interrupted: bool) -> Outcome:
+        figures = solution or {"objective": 0.0, "iterations": 0}
+        self.objective_, self.n_iter_ = figures["objective"], int(figures["iterations"])
         notices = []
         if interrupted:
             notices.append(Notice(Kind.INTERRUPTED, "training was interrupted; the model is the best so far"))
@@ -195,21 +197,8 @@ class AccuracySVM(CostRanker):
         return named or f"{'svm-acc2' if self.balance else 'svm-acc'}-{self.query_scaling_}"
 
     def _training_facts(self) -> dict[str, Any]:
-        return {
-            "C": self.C_,
-            "objective": self.objective_,
-            "iterations": self.n_iter_,
-            "queries": self.n_queries_,
-            "queries_skipped": self.n_queries_skipped_,
-            "documents": self.n_docs_,
-            "relevant": self.n_relevant_,
-        }
-
-
-@dataclass(frozen=True)
-class _Solution:
-    objective: float
-    n_iter: int
+        facts: dict[str, Any] = {"C": self.C_, "objective": self.objective_, "iterations": self.n_iter_}
+        return facts | super()._training_facts() | {"documents": self.n_docs_, "relevant": self.n_relevant_}
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,11 +222,10 @@ class _Problem:
         w, b = svm.coef_.ravel(), float(svm.intercept_[0])
         hinges = np.maximum(0.0, 1.0 - np.where(self.good, 1.0, -1.0) * (self.X @ w + b))
         objective = 0.5 * (w @ w + b * b) + C * (self.costs @ hinges)
-        solution = _Solution(float(objective), int(np.max(svm.n_iter_)))
-        return Trial(w / self.scale, {"objective": solution.objective, "iterations": solution.n_iter}, solution)
+        figures = {"objective": float(objective), "iterations": int(np.max(svm.n_iter_))}
+        return Trial(w / self.scale, figures, figures)
 
-    def close(self) -> None:
-        """Nothing to shut down."""
+    def close(self) -> None: ...
 
 
 def _check_room(data: RankingData, dense: bool) -> None:

@@ -21,6 +21,7 @@ from rankwright.data.order import sizes_to_indptr
 from rankwright.errors import InputError
 from rankwright.io.frames import split_qid
 from rankwright.models.linear import BinnedModel, LinearModel, steps_reached
+from rankwright.rankers.estimator import NamedFeatures
 from rankwright.rankers.parameters import check_parameters, integer, one_of, parameter
 
 __all__ = ["ThresholdBins"]
@@ -29,7 +30,7 @@ _CHUNK_VALUES = 1 << 18
 
 
 @dataclass(eq=False, repr=False)
-class ThresholdBins(TransformerMixin, BaseEstimator):
+class ThresholdBins(NamedFeatures, TransformerMixin, BaseEstimator):
     """Turn features into 0/1 features ``[x ≥ t]``, sparse float32.
 
     Thresholds are chosen on the training data, each half-way between two of its values, so that each separates some
@@ -96,11 +97,7 @@ class ThresholdBins(TransformerMixin, BaseEstimator):
         """
         check_parameters(self)
         if isinstance(X, RankingData):
-            self.n_features_in_ = X.n_features
-            if X.feature_names is not None:
-                self.feature_names_in_ = np.array(X.feature_names, dtype=object)
-            elif hasattr(self, "feature_names_in_"):
-                del self.feature_names_in_
+            self._keep_names(X)
             X = X.X
         else:
             X = self._checked(X, reset=True)
@@ -150,10 +147,6 @@ class ThresholdBins(TransformerMixin, BaseEstimator):
         with np.errstate(invalid="ignore"):  # it sums all values, which may give inf − inf
             return validate_data(self, X, reset=reset, **rules)
 
-    def _names(self) -> tuple[str, ...] | None:
-        names = getattr(self, "feature_names_in_", None)
-        return None if names is None else tuple(map(str, names))
-
     def _names_out(self, names: Sequence[str]) -> list[str]:
         parts = zip(names, map(_written, self.thresholds_), strict=True)
         return [f"{name}≥{limit}" for name, limits in parts for limit in limits]
@@ -199,10 +192,10 @@ def _coded(X: Any, thresholds: list[Array]) -> sparse.csr_array:
     reached = np.zeros((n_rows, len(thresholds)), np.min_scalar_type(int(sizes.max(initial=0))))
     step = max(1, _CHUNK_VALUES // max(1, len(thresholds)))
     for start in range(0, n_rows, step):
-        part = X[start : start + step]
-        part = part.toarray() if sparse.issparse(part) else part
+        block = X[start : start + step]
+        block = block.toarray() if sparse.issparse(block) else block
         for j, limits in enumerate(thresholds):
-            reached[start : start + step, j] = steps_reached(part[:, j], limits)
+            reached[start : start + step, j] = steps_reached(block[:, j], limits)
     indptr = sizes_to_indptr(reached.sum(axis=1, dtype=np.int64))
     index_type = np.int32 if max(int(indptr[-1]), n_columns) <= np.iinfo(np.int32).max else np.int64
     indices = np.empty(int(indptr[-1]), index_type)

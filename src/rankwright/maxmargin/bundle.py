@@ -208,13 +208,12 @@ def _add_planes(
 
 
 class PlaneBook:
-    """Planes, their α, and the resulting weights.
+    """Planes of every block, the zero plane (the ideal ranking) included, their α, and the resulting weights.
 
-    `n_blocks`, `capacity`, `n_features`: ``capacity`` planes are kept per block, the zero plane (the ideal ranking)
-    included. `w`: weights that nearly minimise the problem over the planes. `dual`: the best lower bound of the
-    objective so far; it never falls. `curvature`: that of the objective which the planes lacked when last seen; scales
-    with the costs. `shape`, `has_shape`: the shape of that curvature, if it can be known, and whether that was asked.
-    `steps`: Newton steps taken.
+    `w`: weights that nearly minimise the problem over the planes. `dual`: the best lower bound of the objective so far;
+    it never falls. `curvature`: that of the objective which the planes lacked when last seen; scales with the costs.
+    `shape`, `has_shape`: the shape of that curvature, if it can be known, and whether that was asked. `steps`: Newton
+    steps taken.
     """
 
     _drops_planes = True  # so that there are few, and their inner products take little room
@@ -386,12 +385,10 @@ class Objective(Protocol):
     """What the solver needs: the hinge of every block at given weights, as a plane."""
 
     @property
-    def n_blocks(self) -> int:
-        """Number of blocks."""
+    def n_blocks(self) -> int: ...
 
     @property
-    def n_features(self) -> int:
-        """Number of weights."""
+    def n_features(self) -> int: ...
 
     def evaluate(self, w: Array) -> Any:
         """Losses, vectors and values of the blocks' planes at ``w``."""
@@ -404,9 +401,9 @@ class Objective(Protocol):
 class Check:
     """One row of the path: the state after a pass.
 
-    `passes`: passes over the data so far. `primal`: the lowest objective seen. `dual`: the highest lower bound seen.
-    `gap`: (primal − dual) / primal, the proof of how good the weights are. `seconds`, `seconds_planes`: wall time so
-    far, and the part of it spent on the small problem over the planes.
+    `passes`: so far. `primal`, `dual`: the lowest objective and the highest lower bound seen. `gap`: (primal − dual) /
+    primal, the proof of how good the weights are. `seconds`, `seconds_planes`: wall time so far, and the part of it
+    spent on the small problem over the planes.
     """
 
     passes: int
@@ -481,8 +478,6 @@ def solve(
 
 
 class _Run:
-    """The state of a training run: the best weights, those to try next, and the bound."""
-
     def __init__(
         self, objective: Objective, book: PlaneBook, start: tuple[Array, float] | None, constant: float
     ) -> None:
@@ -498,7 +493,6 @@ class _Run:
             self._go_on(max(self.best.value - book.dual, 1e-300))
 
     def evaluate(self) -> Any:
-        """One pass over the data; the planes found there."""
         planes = self._objective.evaluate(self._next)
         self._passes += 1
         self._before, self._here = self.best, _Centre(self._next, float(planes.values.sum()))

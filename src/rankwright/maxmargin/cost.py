@@ -18,16 +18,7 @@ from rankwright.rankers.base import CrossValidated, Ranker, Task
 from rankwright.rankers.cross_validation import CrossValidation, Steps, Still, validation_value
 from rankwright.rankers.estimator import check_is_fitted
 from rankwright.rankers.facts import Outcome
-from rankwright.rankers.parameters import (
-    LINEAR,
-    NONE,
-    POSITIVE,
-    POSITIVES,
-    Option,
-    choosing_parameter,
-    one_of,
-    parameter,
-)
+from rankwright.rankers.parameters import LINEAR, NONE, POSITIVE, POSITIVES, Option, common, one_of, parameter
 
 DEFAULT_GRID = tuple(10.0**power for power in range(-4, 4))
 DEFAULT = 1.0
@@ -61,7 +52,7 @@ class Trial:
     """Training for one C.
 
     `coef`: weights of the raw features. `figures`: what its row of ``C_path_`` says, besides C and the value on
-    validation data. `solution`: what the solver gave. `interrupted`: whether Ctrl-C ended it early.
+    validation data.
     """
 
     coef: Array
@@ -73,11 +64,9 @@ class Trial:
 class CostPath(Protocol):
     """A training set, to train for one C after the other."""
 
-    def solve(self, C: float) -> Trial:
-        """Train for one C."""
+    def solve(self, C: float) -> Trial: ...
 
-    def close(self) -> None:
-        """Shut down the thread pool."""
+    def close(self) -> None: ...
 
 
 class LinearRanker(Ranker):
@@ -110,9 +99,9 @@ class CostRanker(LinearRanker, CrossValidated):
     _folds_together: ClassVar[bool] = False
 
     C_grid: Sequence[float] | None = parameter(None, POSITIVES, NONE, option=_C_GRID)
-    eval_measure: str | Measure | None = choosing_parameter()
+    eval_measure: str | Measure | None = common("eval_measure")
 
-    def _grid(self, n_queries: int) -> list[float]:
+    def _choices(self, n_queries: int) -> list[float]:
         if self.C != "auto":
             return [float(self.C)]
         return sorted(map(float, self.default_grid() if self.C_grid is None else self.C_grid))
@@ -123,10 +112,10 @@ class CostRanker(LinearRanker, CrossValidated):
 
     def costs(self) -> tuple[float, ...]:
         """The C of every fit that a training consists of, in order."""
-        return tuple(self._grid(1))
+        return tuple(self._choices(1))
 
     def _train(self, task: Task) -> Outcome:
-        grid = self._grid(self.n_queries_)
+        grid = self._choices(self.n_queries_)
         if self.C == "auto" and task.valid is None:
             grid = [DEFAULT if task.choice is None else float(task.choice.setting)]
         measure, valid = self.measure_to_choose_by(), task.valid
@@ -167,14 +156,11 @@ class CostRanker(LinearRanker, CrossValidated):
     def _not_chosen(self) -> str:
         return f"C is {DEFAULT:g}" if self.C == "auto" else "there is no estimate"
 
-    def _choices(self, n_queries: int) -> Sequence[float]:
-        return self._grid(n_queries)
-
     def _steps(self, task: Task) -> Steps:
         assert task.valid is not None
         if not task.useful.any():
             return Still(self._model_of(np.zeros(task.data.n_features)), task.valid)
-        return _CostSteps(self, task, self._grid(int(task.useful.sum())))
+        return _CostSteps(self, task, self._choices(int(task.useful.sum())))
 
     def _learn_nothing(self, task: Task) -> Outcome:
         self.coef_, self.C_path_ = np.zeros(task.data.n_features), []
@@ -190,8 +176,6 @@ class CostRanker(LinearRanker, CrossValidated):
 
 
 class _CostSteps:
-    """A path of C values on the queries of all folds but one."""
-
     def __init__(self, ranker: CostRanker, task: Task, grid: Sequence[float]) -> None:
         self._ranker, self._valid, self._left = ranker, task.valid, list(grid)
         self._coefs: list[Array] = []

@@ -1,7 +1,7 @@
 """The structured hinge: Σ_q c_q H_q(w), with H_q(w) = max over rankings of (loss − margin), and its cutting planes.
 
 For each query the scores are computed, the oracle gives the most violated ranking as one coefficient per document, and
-the coefficients are linearisation into a plane (ℓ, v) with H_q(w) = ℓ − v·w while the query's rows are still in cache.
+the coefficients are summed into a plane (ℓ, v) with H_q(w) = ℓ − v·w while the query's rows are still in cache.
 Features are divided by ``scale`` on the way, which standardises them without a copy: the coefficients of a query sum to
 0, so means cancel.
 """
@@ -22,7 +22,8 @@ from rankwright.data.dataset import RankingData, stored
 from rankwright.data.order import sizes_to_indptr
 from rankwright.data.places import Actors, Place, place_of, selected
 from rankwright.data.threads import Team, runs_of
-from rankwright.maxmargin.order import centred_sample, in_content_order, rows_wanted
+from rankwright.maxmargin.losses import TrainingSet
+from rankwright.maxmargin.order import LossData, centred_sample, in_content_order, rows_wanted
 from rankwright.measures.base import Oracle
 from rankwright.measures.oracles.common import BINS, ORACLE, OTHER, WORK, sort_descending
 from rankwright.models.products import FASTMATH, FirstClass, add_listed_rows, kernel_form, row_scores
@@ -159,17 +160,27 @@ class Planes:
     vectors: Array
     values: Array
 
+    @classmethod
+    def empty(cls, n_blocks: int, n_features: int) -> Planes:
+        return cls(np.empty(n_blocks), np.empty((n_blocks, n_features)), np.empty(n_blocks))
+
 
 @dataclass(frozen=True, eq=False)
 class Linearisation:
     """The rankings that some weights make, to compare with.
 
-    `vector`: σ_q c_q v_q, with v_q = Ψ(an ideal ranking) − Ψ(the ranking). `same_planes`: whether planes found before
+    `vector`: Σ_q c_q v_q, with v_q = Ψ(an ideal ranking) − Ψ(the ranking). `same_planes`: whether planes found before
     are planes of the hinge still.
     """
 
     vector: Array
     same_planes: bool
+
+    @classmethod
+    def sum(cls, linearisations: Sequence[Linearisation]) -> Linearisation:
+        """That of several losses, or of several partitions."""
+        vectors = [each.vector for each in linearisations]
+        return cls(np.sum(vectors, axis=0), all(each.same_planes for each in linearisations))
 
 
 class Scaled:
@@ -197,11 +208,11 @@ class Scaled:
 class StructuredHinge(Scaled):
     """The objective of a structured SVM on given data.
 
-    `X`: features. `rows`: the documents, query after query: rows of X, where those of a query lie together in any
-    order. `labels`: labels of these documents in the form the oracle expects. `indptr`: query boundaries in ``rows``;
-    every query with a cost above 0 must have something to order. `oracle`: the loss. `cost`: weight c_q of each query.
-    `scale`: divisor of each feature; inf leaves a feature out, from weights and planes too. `blocks`: boundaries of the
-    blocks of queries that share a plane. `threads`: threads for a pass; the result does not depend on it.
+    `rows`: the documents, query after query: rows of X, where those of a query lie together in any order. `labels`: of
+    these documents, in the form the oracle expects. `indptr`: query boundaries in ``rows``; every query with a cost
+    above 0 must have something to order. `cost`: weight c_q of each query. `scale`: divisor of each feature; inf leaves
+    a feature out, from weights and planes too. `blocks`: boundaries of the blocks of queries that share a plane.
+    `threads`: the result does not depend on it.
     """
 
     X: Any
@@ -223,13 +234,9 @@ class StructuredHinge(Scaled):
         self._own_labels, self._added = self.labels, _NOTHING
         self._shared = _UNSHARED
         Scaled.__init__(self, self.scale)
-        n_blocks = len(self.blocks) - 1
         self._hard = _hard_queries(self.oracle, self.labels, self.indptr, self.cost)
-        self._planes = Planes(np.empty(n_blocks), np.empty((n_blocks, len(self.scale))), np.empty(n_blocks))
+        self._planes = Planes.empty(self.n_blocks, len(self.scale))
         self._team = Team(self.threads)
-
-    def _runs(self, blocks: Array) -> list[tuple[int, int]]:
-        return runs_of(self.indptr[blocks], self.threads, _TASK_DOCS)
 
     @property
     def n_blocks(self) -> int:
@@ -245,8 +252,8 @@ class StructuredHinge(Scaled):
 
     def sample(self, wanted: int | None = None) -> Array:
         """Features of some documents as weights see them, less the means of their queries; about ``wanted``."""
-        many = rows_wanted(len(self.rows), len(self._kept)) if wanted is None else wanted
-        return centred_sample(self.X, self.rows, self.indptr, self._inverse, self._kept, many, self._team)
+        wanted = rows_wanted(len(self.rows), len(self._kept)) if wanted is None else wanted
+        return centred_sample(self.X, self.rows, self.indptr, self._inverse, self._kept, wanted, self._team)
 
     def evaluate(self, w: Array, only: Array | None = None) -> Planes:
         """One pass over the data at the weights ``w``; over the queries in ``only``, if given."""
@@ -289,7 +296,9 @@ class StructuredHinge(Scaled):
     def _oracle_for(self, cost: Array, current: bool) -> tuple[FirstClass, Array, Array]:
         """The kernel, the queries with a cost that a library orders instead, and costs without these."""
         if current:
-            return self._current_kernel(), _NO_QUERY, cost
+            from rankwright.measures.oracles.current_ranking import CURRENT  # compiled for the ramp bound only
+
+            return FirstClass(CURRENT[self.oracle.feature_map], ORACLE), _NO_QUERY, cost
         hard = self._hard[cost[self._hard] > 0.0]
         easy = cost
         if len(self._hard):
@@ -307,11 +316,6 @@ class StructuredHinge(Scaled):
     def add(self, coef: Array) -> None:
         """Add a coefficient of every document to those of every ranking, also of the ideal one."""
         self._added = coef
-
-    def _current_kernel(self) -> FirstClass:
-        from rankwright.measures.oracles.current_ranking import CURRENT  # compiled for the ramp bound only
-
-        return FirstClass(CURRENT[self.oracle.feature_map], ORACLE)
 
     def reset(self) -> None:
         self.labels, self._added = self._own_labels, _NOTHING
@@ -341,7 +345,7 @@ class StructuredHinge(Scaled):
 
     def evaluate_block(self, w: Array, block: int) -> tuple[float, Array, float]:
         """Loss, vector and value of the plane of one block at the weights ``w``."""
-        planes = Planes(np.empty(1), np.empty((1, len(self.scale))), np.empty(1))
+        planes = Planes.empty(1, len(self.scale))
         blocks = self.blocks[block : block + 2]
         cost = np.zeros_like(self.cost)
         cost[blocks[0] : blocks[1]] = self.cost[blocks[0] : blocks[1]]
@@ -350,9 +354,8 @@ class StructuredHinge(Scaled):
 
     def violations(self, w: Array) -> Array:
         """The hinge of every query at the weights ``w``, times its cost."""
-        n_queries = len(self.indptr) - 1
-        planes = Planes(np.empty(n_queries), np.empty((n_queries, 0)), np.empty(n_queries))
-        self._pass(self.coefficients(w), self.cost, np.arange(n_queries + 1), planes)
+        planes = Planes.empty(len(self.indptr) - 1, 0)
+        self._pass(self.coefficients(w), self.cost, np.arange(len(self.indptr)), planes)
         return planes.values
 
     def value(self, w: Array) -> float:
@@ -379,7 +382,7 @@ class StructuredHinge(Scaled):
                 only_values, *shared,
             )  # fmt: skip
 
-        self._team.each(run, self._runs(blocks))
+        self._team.each(run, runs_of(self.indptr[blocks], self.threads, _TASK_DOCS))
         for q in hard:  # one by one
             block = int(np.searchsorted(blocks, q, side="right")) - 1
             start, stop = self.indptr[q], self.indptr[q + 1]
@@ -456,7 +459,6 @@ class SeparateSlacks(_Combined):
         return np.concatenate([hinge.costs for hinge in self.hinges])
 
     def evaluate_block(self, w: Array, block: int) -> tuple[float, Array, float]:
-        """Loss, vector and value of the plane of one block at the weights ``w``."""
         number, block = divmod(block, self.hinges[0].n_blocks)
         return self.hinges[number].evaluate_block(w, block)
 
@@ -467,11 +469,7 @@ class SeparateSlacks(_Combined):
         return sum(hinge.value(w) for hinge in self.hinges)
 
     def linearise(self, w: Array) -> Linearisation:
-        """Compare from now on with the rankings that the weights ``w`` make."""
-        linearisations = [hinge.linearise(w) for hinge in self.hinges]
-        return Linearisation(
-            np.sum([each.vector for each in linearisations], axis=0), all(each.same_planes for each in linearisations)
-        )
+        return Linearisation.sum([hinge.linearise(w) for hinge in self.hinges])
 
 
 class SharedSlack(_Combined):
@@ -490,11 +488,10 @@ class SharedSlack(_Combined):
         return np.asarray(np.max([hinge.costs for hinge in self.hinges], axis=0))
 
     def evaluate_block(self, w: Array, block: int) -> tuple[float, Array, float]:
-        """Loss, vector and value of the plane of one block, of one query, at the weights ``w``."""
+        """That of one query: the plane of its largest hinge."""
         return max((hinge.evaluate_block(w, block) for hinge in self.hinges), key=lambda plane: plane[2])
 
     def evaluate(self, w: Array) -> Planes:
-        """One pass over the data for each loss, and one for the planes."""
         chosen = self._violations(w).argmax(axis=0)
         planes = [hinge.evaluate(w, only=chosen == number) for number, hinge in enumerate(self.hinges)]
         return _merged(planes, partial(np.sum, axis=0))
@@ -539,65 +536,49 @@ def _merged(planes: Sequence[Planes], merge: Callable[[list[Array]], Array]) -> 
 class HingeSettings:
     """What is trained for, in a form that travels.
 
-    `oracles`: make the oracle of every loss. `slack` ({"separate", "shared"}): several losses: add up a query's hinges,
-    or take the largest one. `device` ({"cpu", "cuda"}): where passes are done; a partition that does not fit on the GPU
-    beside others travels there in every pass.
+    `oracles`: make the oracle of every loss. `slack`: several losses: add up a query's hinges (``"separate"``), or take
+    the largest one (``"shared"``). `device`: where passes are done; on ``"cuda"``, a partition that does not fit on the
+    GPU beside others travels there in every pass.
     """
 
     oracles: tuple[Callable[[], Oracle], ...]
     slack: str
-    device: str = "cpu"
+    device: str
 
 
 def objective_of(
-    data: RankingData,
-    labels: Sequence[Array],
-    weights: Array,
-    costs: Sequence[Array],
-    settings: HingeSettings,
-    n_blocks: int,
-    *,
-    standardize: bool,
-    threads: int,
+    training: TrainingSet, n_blocks: int, *, slack: str, standardize: bool, device: str, threads: int
 ) -> Any:
     """The hinges of a training set.
 
-    `data`: the queries that are trained on. `labels`, `costs`: for each loss, the labels of the documents as it sees
-    them, and what a hinge of 1 costs in every query. `weights`: weights of the queries, which decide between queries of
-    equal content. `settings`: what is trained for. `n_blocks`: blocks of queries, unless there are more partitions.
-    `standardize`: divide features by their standard deviation. `threads`: threads for a partition.
+    `n_blocks`: blocks of queries, unless there are more partitions. `standardize`: divide features by their standard
+    deviation. `threads`: for a partition.
     """
-    place = place_of(data, settings.device)
+    data, targets, weights = training.data, training.targets, training.weights
+    place = place_of(data, device)
     statistics = place.statistics(threads, summed=standardize)
     scale = statistics.scale if standardize else np.ones(data.n_features)
+    costs = [target.costs(weights) for target in targets]
     shares = place.shares
     blocks = _blocks_of_partitions(np.array([len(share.chosen) for share in shares]), n_blocks)
-    of_partitions = [
-        (
-            [place.taken(of_loss, share) for of_loss in labels],
-            weights[share.chosen],
-            [cost[share.chosen] for cost in costs],
-            int(many),
-        )
-        for share, many in zip(shares, blocks, strict=True)
-    ]
-    shared = statistics.low, statistics.high, scale, settings
-    actors = place.make(hinge_of_partition, *shared, own=of_partitions, threads=threads)
+    of_partitions = []
+    for share, count in zip(shares, blocks.tolist(), strict=True):
+        labels = [place.taken(target.labels, share) for target in targets]
+        of_queries = [cost[share.chosen] for cost in costs], weights[share.chosen]
+        of_partitions.append((LossData(labels, *of_queries, statistics.low, statistics.high), count))
+    settings = HingeSettings(tuple(target.make_oracle for target in targets), slack, device)
+    actors = place.make(hinge_of_partition, scale, settings, own=of_partitions, threads=threads)
     if actors.only is not None:
         return actors.only
-    return PartitionedHinge(place, actors, scale, blocks, n_blocks, 1 if settings.slack == "shared" else len(labels))
+    return PartitionedHinge(place, actors, scale, blocks, n_blocks, 1 if slack == "shared" else len(targets))
 
 
 def hinge_of_partition(
     data: RankingData,
     threads: int,
     queries: Array,
-    labels: Sequence[Array],
-    weights: Array,
-    costs: Sequence[Array],
+    losses: LossData,
     n_blocks: int,
-    low: Array,
-    high: Array,
     scale: Array,
     settings: HingeSettings,
 ) -> Any:
@@ -608,28 +589,17 @@ def hinge_of_partition(
     if settings.device == "cuda":
         from rankwright.gpu.training import hinges_there as hinges_of
     oracles = [make() for make in settings.oracles]
-    ordered_by = labels, costs, weights, low, high
-    hinges = hinges_of(
-        selected(data, queries), oracles, *ordered_by, scale, equal_blocks(len(queries), n_blocks), threads
-    )
+    blocks = equal_blocks(len(queries), n_blocks)
+    hinges = hinges_of(selected(data, queries), oracles, losses, scale, blocks, threads)
     together = SharedSlack if settings.slack == "shared" else SeparateSlacks
     return hinges[0] if len(hinges) == 1 else together(hinges)
 
 
 def hinges_here(
-    data: RankingData,
-    oracles: Sequence[Oracle],
-    labels: Sequence[Array],
-    costs: Sequence[Array],
-    weights: Array,
-    low: Array,
-    high: Array,
-    scale: Array,
-    blocks: Array,
-    threads: int,
+    data: RankingData, oracles: Sequence[Oracle], losses: LossData, scale: Array, blocks: Array, threads: int
 ) -> list[StructuredHinge]:
     """A hinge for every loss; passes are done on the CPU."""
-    order, labels, costs = in_content_order(data, labels, costs, weights, low, high, threads)
+    order, labels, costs = in_content_order(data, losses, threads)
     X, settings = stored(data)[0], (scale, blocks, threads)
     return [
         StructuredHinge(X, order.rows, of_loss, order.indptr, oracle, cost, *settings)
@@ -644,7 +614,7 @@ class _NoHinge:
         self._n_features = n_features
 
     def evaluate(self, w: Array) -> Planes:
-        return Planes(np.empty(0), np.empty((0, len(w))), np.empty(0))
+        return Planes.empty(0, len(w))
 
     def value(self, w: Array) -> float:
         return 0.0
@@ -663,9 +633,8 @@ class _NoHinge:
 class PartitionedHinge(Scaled):
     """The objective over all partitions, as the solver sees it.
 
-    `place`, `actors`: where the features are, and the hinges of every partition. `scale`: divisor of each feature; inf
-    leaves a feature out. `blocks`: blocks of every partition. `n_blocks`: blocks that were asked for; where partitions
-    are more, neighbours share their planes. `n_slacks`: planes of a block.
+    `blocks`: blocks of every partition. `n_blocks`: blocks that were asked for; where partitions are more, neighbours
+    share their planes. `n_slacks`: planes of a block.
     """
 
     def __init__(self, place: Place, actors: Actors, scale: Array, blocks: Array, n_blocks: int, n_slacks: int) -> None:
@@ -680,37 +649,31 @@ class PartitionedHinge(Scaled):
 
     def _evaluate(self, w: Array) -> dict[str, Array]:
         planes = self._actors.call("evaluate", w)
-        columns = {name: [getattr(of_part, name) for of_part in planes] for name in ("losses", "vectors", "values")}
-        return {name: np.concatenate(self._together(column)) for name, column in columns.items()}
+        fields = ("losses", "vectors", "values")
+        return {name: np.concatenate(self._together([getattr(each, name) for each in planes])) for name in fields}
 
-    def _together(self, of_parts: Sequence[Array]) -> Sequence[Array]:
+    def _together(self, of_partitions: Sequence[Array]) -> Sequence[Array]:
         """Sums over the partitions of a group, in their order."""
         if self._groups is None:
-            return of_parts
-        filled = [planes for planes in of_parts if len(planes)]
+            return of_partitions
+        filled = [planes for planes in of_partitions if len(planes)]
         return [sum(filled[first + 1 : last], filled[first]) for first, last in pairwise(self._groups)]
 
     def sample(self) -> Array:
-        """Features of some documents as weights see them, less the means of their queries."""
         n_docs = int(self._n_docs.sum())
         wanted = -(-rows_wanted(n_docs, self.n_features) * self._n_docs // max(1, n_docs))
-        return np.concatenate(self._actors.call("sample", own=[(int(many),) for many in wanted]))
+        return np.concatenate(self._actors.call("sample", own=[(int(count),) for count in wanted]))
 
     def value(self, w: Array) -> float:
         return float(sum(self._actors.call("value", w)))
 
     def linearise(self, w: Array) -> Linearisation:
-        """Compare from now on with the rankings that the weights ``w`` make."""
-        linearisations = self._actors.update("linearise", w)
-        return Linearisation(
-            np.sum([each.vector for each in linearisations], axis=0), all(each.same_planes for each in linearisations)
-        )
+        return Linearisation.sum(self._actors.update("linearise", w))
 
     def reset(self) -> None:
         self._actors.update("reset")
 
     def rescale(self, factor: float) -> None:
-        """Multiply all costs: the same problem for another C."""
         self._actors.update("rescale", factor)
 
     def close(self) -> None:

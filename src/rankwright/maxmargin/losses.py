@@ -1,10 +1,10 @@
-"""The losses of structured SVMs, by name: a measure, its feature map, and its weight."""
+"""What max-margin rankers are trained for: losses by name (measure, map, weight), and how they see the data."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
 from typing import Any
@@ -12,23 +12,59 @@ from typing import Any
 import numpy as np
 
 from rankwright._types import Array
-from rankwright.data.dataset import RankingData
+from rankwright.data.dataset import RankingData, docs_of, some_queries
 from rankwright.data.summary import distinct, label_counts, pairs_of_queries, whole_values
 from rankwright.errors import InputError
-from rankwright.maxmargin.problem import Target
 from rankwright.measures import Measure, Rankings, parse_goal, parse_measure
 from rankwright.measures.base import REGISTRY, Oracle, read_only
+from rankwright.rankers.weights import weights_by_query
 
 __all__ = ["rank_pair_weights"]
 
 
+@dataclass(frozen=True, eq=False)
+class Target:
+    """One loss to train for, and its view of the labels.
+
+    `labels`: as the oracle needs them. `useful`: queries with an order to learn. `make_oracle`: makes what finds the
+    most violated ranking; it travels to other processes, which oracles cannot. `measure`: the loss is 1 − this measure
+    of the labels; None if there is no such measure.
+    """
+
+    labels: Array
+    useful: Array
+    make_oracle: Callable[[], Oracle]
+    weight: float = 1.0
+    measure: Measure | None = None
+
+    def costs(self, weights: Array) -> Array:
+        """What a hinge of 1 costs, for every query."""
+        return np.asarray(self.weight * weights * self.useful / len(weights))
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingSet:
+    """What is trained on: data, a target for each loss, and weights of the queries."""
+
+    data: RankingData
+    targets: Sequence[Target]
+    weights: Array
+
+    def of(self, queries: Array) -> TrainingSet:
+        """The training set of some queries, a mask."""
+        if queries.all():
+            return self
+        chosen = np.flatnonzero(queries)
+        targets = [
+            replace(target, labels=docs_of(target.labels, self.data, chosen), useful=target.useful[queries])
+            for target in self.targets
+        ]
+        return TrainingSet(some_queries(self.data, queries), targets, self.weights[queries])
+
+
 @dataclass(frozen=True)
 class Loss:
-    """1 − measure, on a feature map.
-
-    `measure`: the measure to train for. `feature_map`: name of the feature map; None: the default of the measure.
-    `weight`: weight among several losses.
-    """
+    """1 − measure, on a feature map; ``feature_map`` None is the measure's default."""
 
     measure: Measure
     feature_map: str | None = None
@@ -36,12 +72,10 @@ class Loss:
 
     @property
     def method(self) -> str:
-        """The name of the method, as in `rankwright train`."""
         return self.measure.method_name(self.feature_map)
 
     def target(self, data: RankingData, relevant_from: float) -> Target:
-        """Labels, useful queries and oracle of the loss on given data."""
-        make_oracle = partial(_oracle, self.measure, self.feature_map)
+        make_oracle = partial(self.measure.oracle, self.feature_map)
         settings = (make_oracle, self.weight, self.measure)
         useful = self.useful(data, relevant_from)
         if make_oracle().graded:
@@ -50,12 +84,7 @@ class Loss:
         return Target((data.labels >= relevant_from).astype(np.float64), useful, *settings)
 
     def useful(self, data: RankingData, relevant_from: float) -> Array:
-        """Queries with an order to learn."""
         return data.has_order if self.measure.oracle(self.feature_map).graded else data.has_both(relevant_from)
-
-
-def _oracle(measure: Measure, feature_map: str | None) -> Oracle:
-    return measure.oracle(feature_map)
 
 
 def pair_target(grades: Array, useful: Array, table: Array) -> Target:
@@ -176,15 +205,7 @@ def rank_pair_weights(data: RankingData, measure: str | Measure = "ndcg@1") -> d
 def query_pair_weights(data: RankingData, given: Mapping[Any, float] | None = None) -> Array:
     """μ of every query: the most pairs of any query over its own, or as given; 1 for queries without pairs."""
     if given is not None:
-        missing = [query for query in data.query_ids.tolist() if query not in given]
-        if missing:
-            raise InputError(f"query_weights has no entry for query {missing[0]!r}")
-        try:
-            weights = np.array([float(given[query]) for query in data.query_ids.tolist()])
-        except (TypeError, ValueError):
-            raise InputError("query_weights contains a non-numeric value") from None
-        if not (np.isfinite(weights).all() and (weights >= 0).all()):
-            raise InputError("query_weights must be finite and at least 0")
+        weights = weights_by_query(data, given, "query_weights")
         if not weights.any():
             raise InputError("all query_weights are 0; expected at least one above 0")
         return weights

@@ -12,6 +12,7 @@ feature more or less moves nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -33,8 +34,8 @@ _RUN = 1 << 13  # documents, at least, that a thread reads at a time
 class Canonical:
     """An order of documents and queries.
 
-    `docs`: the documents in order, query after query: positions in the data. `rows`: the same as rows of X. `indptr`:
-    query boundaries in ``docs`` and ``rows``. `queries`: the queries in order.
+    `docs`: the documents, query after query: positions in the data. `rows`: the same as rows of X. `indptr`: query
+    boundaries in both.
     """
 
     docs: Array
@@ -46,12 +47,9 @@ class Canonical:
 def canonical_order(
     X: Any, starts: Array, labels: Sequence[Array], indptr: Array, weights: Array, low: Array, high: Array, team: Team
 ) -> Canonical:
-    """The order of documents and queries by content.
+    """The order of documents and queries by content; the arguments but X are as for `LossData`.
 
-    `X`: features. `starts`: the row of X at which each query starts. `labels`: labels as each of the losses sees them.
-    `indptr`, `weights`: query boundaries, and weights of the queries, which decide between queries of equal content.
-    `low`, `high`: the smallest and the largest value of every feature. `team`: the result does not depend on its number
-    of threads.
+    `starts`: the row of X at which each query starts. `team`: the result does not depend on its number of threads.
     """
     starts, indptr = as_bounds(starts), as_bounds(indptr)
     mix, sizes = mixture(low, high), np.diff(indptr)
@@ -81,26 +79,32 @@ def canonical_order(
     return Canonical(docs, rows, moved, queries)
 
 
-def in_content_order(
-    data: RankingData,
-    labels: Sequence[Array],
-    costs: Sequence[Array],
-    weights: Array,
-    low: Array,
-    high: Array,
-    threads: int,
-) -> tuple[Canonical, list[Array], list[Array]]:
+@dataclass(frozen=True, eq=False)
+class LossData:
+    """What hinges need of a data set besides its features.
+
+    `labels`, `costs`: for each loss, labels of the documents as it sees them, and what a hinge of 1 costs in every
+    query. `weights`: weights of the queries, which decide between queries of equal content. `low`, `high`: the smallest
+    and the largest value of every feature.
+    """
+
+    labels: Sequence[Array]
+    costs: Sequence[Array]
+    weights: Array
+    low: Array
+    high: Array
+
+
+def in_content_order(data: RankingData, losses: LossData, threads: int) -> tuple[Canonical, list[Array], list[Array]]:
     """The order of a data set's documents and queries by content; each loss's labels and costs in that order."""
     X, starts = stored(data)
-    team = Team(threads)
-    try:
-        order = canonical_order(X, starts, labels, data.indptr, weights, low, high, team)
-        labels = [taken(of_loss, order.docs, team) for of_loss in labels]
-    finally:
-        team.close()
+    with closing(Team(threads)) as team:
+        ranges = losses.low, losses.high
+        order = canonical_order(X, starts, losses.labels, data.indptr, losses.weights, *ranges, team)
+        labels = [taken(of_loss, order.docs, team) for of_loss in losses.labels]
     for of_loss in labels:
         of_loss.flags.writeable = False
-    return order, labels, [cost[order.queries] for cost in costs]
+    return order, labels, [cost[order.queries] for cost in losses.costs]
 
 
 def mixture(low: Array, high: Array) -> Array:

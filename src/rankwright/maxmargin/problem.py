@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rankwright._types import Array
-from rankwright.data.dataset import RankingData, docs_of, feature_bytes
+from rankwright.data.dataset import RankingData, feature_bytes
 from rankwright.data.places import place_of
 from rankwright.errors import InputError
 from rankwright.maxmargin.cost import Trial
-from rankwright.measures import Measure
-from rankwright.measures.base import Oracle
+from rankwright.maxmargin.losses import TrainingSet
 
 if TYPE_CHECKING:
     from rankwright.maxmargin.bundle import Check, Solution
@@ -34,41 +33,11 @@ _FEW_BYTES = 1 << 25  # bytes they may always take
 _NO_GAIN = 0.01  # share of the objective: weights better than 0 by less count as 0
 
 
-@dataclass(frozen=True, eq=False)
-class Target:
-    """One loss to train for, and its view of the labels.
-
-    `labels`: labels as the oracle needs them. `useful`: queries with an order to learn. `make_oracle`: makes what finds
-    the most violated ranking; it travels to other processes, which oracles cannot. `weight`: weight of this loss among
-    several. `measure`: the loss is 1 − this measure of the labels; None if there is no such measure.
-    """
-
-    labels: Array
-    useful: Array
-    make_oracle: Callable[[], Oracle]
-    weight: float = 1.0
-    measure: Measure | None = None
-
-    def of(self, queries: Array, data: RankingData) -> Target:
-        """The target for some of the queries of the data, a mask."""
-        labels = docs_of(self.labels, data, np.flatnonzero(queries))
-        return replace(self, labels=labels, useful=self.useful[queries])
-
-    def costs(self, weights: Array) -> Array:
-        """What a hinge of 1 costs, for every query."""
-        return np.asarray(self.weight * weights * self.useful / len(weights))
-
-
 @dataclass(frozen=True)
 class SolverSettings:
-    """How a problem is solved.
+    """How a problem is solved; the fields are the parameters of the rankers.
 
-    `solver`: ``"bundle"``, ``"one-slack-cutting-plane"``, ``"n-slack-cutting-plane"`` or ``"gd"``. `tol`, `max_passes`:
-    the relative duality gap at which training stops, and the passes at which it stops anyway. `standardize`: divide
-    features by their standard deviation. `epsilon`: violation of a constraint that ``"n-slack-cutting-plane"`` allows.
-    `slack` ({"separate", "shared"}): several losses: add up a query's hinges, or take the largest one. `rate`: the
-    paper's η of ``"gd"``: steps are η · gradient of λ‖w‖² + Σ hinges; None: a line search. `threads`: threads.
-    `callback`: called after every pass. `device` ({"cpu", "cuda"}): where passes are done.
+    `rate`: the paper's η of ``"gd"``: steps are η · gradient of λ‖w‖² + Σ hinges; None: a line search.
     """
 
     solver: str
@@ -91,18 +60,12 @@ class SolverSettings:
 class Problem:
     """A training set as the solver sees it, for a path of C values: planes are kept from one C to the next."""
 
-    def __init__(
-        self,
-        data: RankingData,
-        targets: Sequence[Target],
-        weights: Array,
-        settings: SolverSettings,
-        initial: Array | None,
-    ) -> None:
-        from rankwright.maxmargin.bundle import PlaneBook
-        from rankwright.maxmargin.n_slack import WorkingSets
+    def __init__(self, training: TrainingSet, settings: SolverSettings, initial: Array | None) -> None:
+        from rankwright.maxmargin.bundle import PlaneBook  # here because these load numba
+        from rankwright.maxmargin.hinge import objective_of
+        from rankwright.maxmargin.published import WorkingSets
 
-        self._settings = settings
+        data, self._settings = training.data, settings
         self._n_queries = data.n_queries
         self._C: float | None = None
         self._slack_at_zero: float | None = None
@@ -111,8 +74,17 @@ class Problem:
         n_blocks = _n_blocks(data, capacity) if settings.solver == BUNDLE else 1
         if settings.solver == N_SLACK:
             n_blocks = data.n_queries
-            _refuse_partitions(data)
-        self._objective = _objective(data, targets, weights, settings, n_blocks)
+            if place_of(data).is_partitioned:
+                problem = f"solver {N_SLACK!r} takes queries one by one, which data in partitions does not allow"
+                raise InputError(f"{problem}; expected {BUNDLE!r} or {ONE_SLACK!r}")
+        self._objective = objective_of(
+            training,
+            n_blocks,
+            slack=settings.slack,
+            standardize=settings.standardize,
+            device=settings.device,
+            threads=settings.threads,
+        )
         capacity = max(capacity, -(-_planes_in_all(data) // self._objective.n_blocks))
         book = WorkingSets if settings.solver == N_SLACK else PlaneBook
         self._book = book(self._objective.n_blocks, capacity, self._objective.n_features)
@@ -122,8 +94,7 @@ class Problem:
     def solve(self, C: float) -> Trial:
         """Train for one C from where the last one ended."""
         from rankwright.maxmargin.bundle import solve
-        from rankwright.maxmargin.descent import descend
-        from rankwright.maxmargin.n_slack import WorkingSets, solve_n_slack
+        from rankwright.maxmargin.published import WorkingSets, descend, solve_n_slack
 
         factor = C if self._C is None else C / self._C
         self._C = C
@@ -168,28 +139,10 @@ class Problem:
         self._objective.close()
 
 
-def solve_once(
-    data: RankingData, targets: Sequence[Target], weights: Array, settings: SolverSettings, C: float = 1.0
-) -> Trial:
+def solve_once(training: TrainingSet, settings: SolverSettings, C: float = 1.0) -> Trial:
     """Train for one C, from weights of 0."""
-    with closing(Problem(data, targets, weights, settings, None)) as problem:
+    with closing(Problem(training, settings, None)) as problem:
         return problem.solve(C)
-
-
-def _objective(
-    data: RankingData, targets: Sequence[Target], weights: Array, settings: SolverSettings, n_blocks: int
-) -> Any:
-    from rankwright.maxmargin.hinge import HingeSettings, objective_of  # here because it loads numba
-
-    of_losses = [target.labels for target in targets], weights, [target.costs(weights) for target in targets]
-    wanted = HingeSettings(tuple(target.make_oracle for target in targets), settings.slack, settings.device)
-    return objective_of(data, *of_losses, wanted, n_blocks, standardize=settings.standardize, threads=settings.threads)
-
-
-def _refuse_partitions(data: RankingData) -> None:
-    if place_of(data).is_partitioned:
-        problem = f"solver {N_SLACK!r} takes queries one by one, which data in partitions does not allow"
-        raise InputError(f"{problem}; expected {BUNDLE!r} or {ONE_SLACK!r}")
 
 
 def fit_health(
@@ -197,8 +150,8 @@ def fit_health(
 ) -> dict[str, float]:
     """Length of the weights, average slack, and slack and objective relative to weights of 0 (KDD'08).
 
-    `C`, `objective`, `square`: square + C · slack = objective; square is ½‖w‖², unless weights are pulled elsewhere
-    than to 0. `w`: weights of the solved problem. `slack_at_zero`, `square_at_zero`: the same at weights of 0.
+    `objective`: square + C · slack; ``square`` is ½‖w‖², unless weights are pulled elsewhere than to 0. `w`: weights of
+    the solved problem. `slack_at_zero`, `square_at_zero`: the same at weights of 0.
 
     Examples
     --------

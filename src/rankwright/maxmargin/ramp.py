@@ -15,17 +15,17 @@ and planes are kept from round to round.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from rankwright._types import Array
-from rankwright.data.dataset import RankingData
 from rankwright.maxmargin.bundle import Check, Objective, PlaneBook, Solution, solve
 from rankwright.maxmargin.cost import Trial
-from rankwright.maxmargin.problem import Problem, SolverSettings, Target
+from rankwright.maxmargin.losses import TrainingSet
+from rankwright.maxmargin.problem import Problem, SolverSettings
 
 _FIRST_TOL = 0.03  # relative gap of the first round
 _SHARE = 0.3  # of the last round's relative gain: to that gap the next one is solved
@@ -47,11 +47,7 @@ class Linearisable(Objective, Protocol):
 
 @dataclass(frozen=True)
 class RampRound:
-    """One round.
-
-    `objective`: p after it. `gap`: the relative duality gap to which its convex problem was solved. `passes`: passes
-    over the data.
-    """
+    """One round: P after it, the relative gap to which its convex problem was solved, and passes over the data."""
 
     objective: float
     gap: float
@@ -60,11 +56,7 @@ class RampRound:
 
 @dataclass(frozen=True, eq=False)
 class StartingPoint:
-    """Weights to start from.
-
-    `w`: the weights. `linearisation`: that of `Linearisable.linearise` there. `bound`, `at_zero`: σ R at these weights,
-    and at weights of 0.
-    """
+    """Weights to start from, the linearisation there, and Σ R there (``bound``) and at weights of 0 (``at_zero``)."""
 
     w: Array
     linearisation: Any
@@ -143,44 +135,12 @@ class _Tilted:
         return 0.5 * float(self._centre @ self._centre) - 0.5 * float(self.tilt @ self.tilt)
 
 
-def solve_ramp(
-    objective: Linearisable,
-    book: PlaneBook,
-    start: StartingPoint,
-    centre: Array,
-    *,
-    cost: float,
-    tol: float,
-    max_passes: int,
-    max_rounds: int,
-    unit: float = 1.0,
-    callback: Callable[[Check], Any] | None = None,
-) -> Solution:
-    """Lower P from ``start``, for ``max_rounds``, or until a round gains less than ``tol`` of it.
-
-    Early rounds are solved as well as their gain deserves, the last one to a gap of ``tol``. The planes in ``book`` are
-    those of the hinge, before and after. ``max_passes`` is for all rounds together. The costs are ``cost``
-    times those for which the start was made; what is reported of P is divided by ``unit``.
-    """
-    run = _Rounds(objective, book, start, cost, centre, unit, callback)
-    wanted = max(tol, _FIRST_TOL) if max_rounds > 1 else tol
-    while True:
-        before = run.value
-        inner = run.solve(wanted, max_passes - run.passes)
-        gain = (before - run.value) / max(before, 1e-300)
-        over = gain <= tol or len(run.rounds) >= max_rounds
-        if (over and inner.gap <= tol) or inner.interrupted or inner.stalled or run.stopped or run.passes >= max_passes:
-            break
-        last = over or len(run.rounds) == max_rounds - 1
-        wanted = tol if last else min(wanted, max(tol, _SHARE * gain))
-    run.close()
-    path = run.path or inner.path  # of a first pass that was interrupted, only the solver knows
-    gap = run.rounds[-1].gap
-    return Solution(run.w, run.value / unit, gap, tuple(path), inner.interrupted, inner.stalled, tuple(run.rounds))
-
-
 class _Rounds:
-    """The state of the rounds: the best weights, their hinge and P."""
+    """The rounds of convex problems: the best weights so far, their hinge and P.
+
+    The planes in ``book`` are those of the hinge, before and after. The costs are ``cost`` times those for which the
+    start was made; what is reported of P is divided by ``unit``.
+    """
 
     def __init__(
         self,
@@ -206,6 +166,28 @@ class _Rounds:
         else:
             self._linearise(start.w, np.inf)
 
+    def lower(self, tol: float, max_passes: int, max_rounds: int) -> Solution:
+        """Lower P for ``max_rounds``, or until a round gains less than ``tol`` of it.
+
+        Early rounds are solved as well as their gain deserves, the last one to a gap of ``tol``. ``max_passes`` is for
+        all rounds together.
+        """
+        wanted = max(tol, _FIRST_TOL) if max_rounds > 1 else tol
+        while True:
+            before = self.value
+            inner = self._solve(wanted, max_passes - self.passes)
+            gain = (before - self.value) / max(before, 1e-300)
+            over = gain <= tol or len(self.rounds) >= max_rounds
+            ended = inner.interrupted or inner.stalled or self.stopped or self.passes >= max_passes
+            if ended or (over and inner.gap <= tol):
+                break
+            last = over or len(self.rounds) == max_rounds - 1
+            wanted = tol if last else min(wanted, max(tol, _SHARE * gain))
+        self._book.tilt(-self._tilted.tilt)
+        path = self.path or inner.path  # of a first pass that was interrupted, only the solver knows
+        state = self.rounds[-1].gap, tuple(path), inner.interrupted, inner.stalled, tuple(self.rounds)
+        return Solution(self.w, self.value / self._unit, *state)
+
     def _linearise(self, w: Array, hinge: float) -> None:
         """Take the second maximum at ``w``, whose hinge was ``hinge`` before that; inf: not known."""
         same = self._tilted.linearise(self._objective.linearise(w))
@@ -213,7 +195,7 @@ class _Rounds:
             hinge = self._objective.value(w)
         self.w, self._hinge, self.value = w, hinge, self._tilted.value(w, hinge)
 
-    def solve(self, tol: float, max_passes: int) -> Solution:
+    def _solve(self, tol: float, max_passes: int) -> Solution:
         """Solve the convex problem of a round, and linearise at its weights if they are better."""
         tilted = self._tilted
         u = self.w + tilted.tilt
@@ -252,10 +234,6 @@ class _Rounds:
         self.stopped = self._callback is not None and self._callback(check) is True
         return self.stopped
 
-    def close(self) -> None:
-        """Leave the planes in the book as those of the hinge."""
-        self._book.tilt(-self._tilted.tilt)
-
 
 # The ramp bound on a training set: its start, the unit of C, and the path of C values.
 #
@@ -274,16 +252,14 @@ class RampProblem(Problem):
 
     def __init__(
         self,
-        data: RankingData,
-        targets: Sequence[Target],
-        weights: Array,
+        training: TrainingSet,
         settings: SolverSettings,
         start: Array,
         *,
         max_rounds: int,
         pulled_to_start: bool = True,
     ) -> None:
-        super().__init__(data, targets, weights, settings, None)
+        super().__init__(training, settings, None)
         self._max_rounds = max_rounds
         self._origin = stretch(self._objective, self._objective.weights(start))
         square = 0.5 * float(self._origin.w @ self._origin.w)
@@ -298,19 +274,9 @@ class RampProblem(Problem):
         self._objective.reset()
         self._objective.rescale(factor)
         self._book.rescale(factor)
-        settings = self._settings
-        solution = solve_ramp(
-            self._objective,
-            self._book,
-            self._origin,
-            self._centre,
-            cost=self._cost,
-            tol=settings.tol,
-            max_passes=settings.max_passes,
-            max_rounds=self._max_rounds,
-            unit=self._unit,
-            callback=settings.callback,
-        )
+        settings, start = self._settings, (self._origin, self._cost, self._centre)
+        rounds = _Rounds(self._objective, self._book, *start, self._unit, settings.callback)
+        solution = rounds.lower(settings.tol, settings.max_passes, self._max_rounds)
         square, at_zero = (0.5 * float(away @ away) / self._unit for away in (solution.w - self._centre, self._centre))
         return self._trial(C, solution, square, self._origin.at_zero, at_zero)
 
@@ -328,5 +294,4 @@ class StartOnly:
         solution = Solution(start.coef_, start.objective_, start.gap_, start.path_, interrupted=True)
         return Trial(start.coef_, figures, solution, interrupted=True)
 
-    def close(self) -> None:
-        """Nothing to shut down."""
+    def close(self) -> None: ...

@@ -19,6 +19,7 @@ from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError
 from rankwright.maxmargin.cost import cost
 from rankwright.maxmargin.losses import (
+    Target,
     click_target,
     grades_of,
     pair_target,
@@ -26,7 +27,7 @@ from rankwright.maxmargin.losses import (
     rank_pair_weights,
     weight_table,
 )
-from rankwright.maxmargin.problem import BUNDLE, DESCENT, SOLVERS, SolverSettings, Target
+from rankwright.maxmargin.problem import BUNDLE, DESCENT, SOLVERS, SolverSettings
 from rankwright.maxmargin.structured_svm import MaxMarginRanker
 from rankwright.measures import Measure
 from rankwright.rankers.base import Task
@@ -43,6 +44,31 @@ _MAPPING = Rule("{qid: weight}", lambda value: isinstance(value, Mapping))
 _RANK_WEIGHTS = (
     Rule("nDCG@m, such as ndcg@1", lambda value: isinstance(value, str | Measure)),
     Rule("a mapping", lambda value: isinstance(value, Mapping)),
+)
+_LAMBDA = Option(LINEAR, "rank-svm, rsvm-ir: the paper's λ instead of --C.", after="query_weights", names=("--lambda",))
+_RANK_WEIGHTS_OPTION = Option(
+    LINEAR,
+    "Weight of a pair by its labels: ndcg@K, the loss of swapping them, or none.  [rsvm-ir: ndcg@1]",
+    after="feature_map",
+    default="",
+    metavar="ndcg@K|none",
+    read=lambda text: None if text == "none" else text,
+)
+_QUERY_WEIGHTS_OPTION = Option(
+    LINEAR,
+    "Weight of a query: pairs, one over its number of pairs, or none.  [rsvm-ir: pairs]",
+    after="rank_weights",
+    default="",
+    choices=("pairs", "none"),
+    read=lambda text: text == "pairs",
+)
+_LEARNING_RATE = Option(
+    TREES_AND_NETS,
+    "Learning rate of trees and nets; with --solver gd the η of SIGIR'06: steps are η times the gradient of "
+    "λ‖w‖² + Σ hinges.",
+    after="background",
+    default="the method's own; gd: line search",
+    names=("--learning-rate", "--eta"),
 )
 
 
@@ -101,54 +127,13 @@ class RankingSVM(MaxMarginRanker):
 
     C: float | str = cost()
     _: KW_ONLY
-    lam: float | None = parameter(
-        None,
-        POSITIVE,
-        NONE,
-        option=Option(
-            LINEAR, "rank-svm, rsvm-ir: the paper's λ instead of --C.", after="query_weights", names=("--lambda",)
-        ),
-    )
+    lam: float | None = parameter(None, POSITIVE, NONE, option=_LAMBDA)
     rank_weights: str | Measure | Mapping[tuple[float, float], float] | None = parameter(
-        None,
-        *_RANK_WEIGHTS,
-        NONE,
-        option=Option(
-            LINEAR,
-            "Weight of a pair by its labels: ndcg@K, the loss of swapping them, or none.  [rsvm-ir: ndcg@1]",
-            after="feature_map",
-            default="",
-            metavar="ndcg@K|none",
-            read=lambda text: None if text == "none" else text,
-        ),
+        None, *_RANK_WEIGHTS, NONE, option=_RANK_WEIGHTS_OPTION
     )
-    query_weights: bool | Mapping[Any, float] = parameter(
-        False,
-        FLAG,
-        _MAPPING,
-        option=Option(
-            LINEAR,
-            "Weight of a query: pairs, one over its number of pairs, or none.  [rsvm-ir: pairs]",
-            after="rank_weights",
-            default="",
-            choices=("pairs", "none"),
-            read=lambda text: text == "pairs",
-        ),
-    )
+    query_weights: bool | Mapping[Any, float] = parameter(False, FLAG, _MAPPING, option=_QUERY_WEIGHTS_OPTION)
     solver: str = parameter(BUNDLE, one_of(*SOLVERS, DESCENT))
-    learning_rate: float | None = parameter(
-        None,
-        POSITIVE,
-        NONE,
-        option=Option(
-            TREES_AND_NETS,
-            "Learning rate of trees and nets; with --solver gd the η of SIGIR'06: steps are η times the gradient of "
-            "λ‖w‖² + Σ hinges.",
-            after="background",
-            default="the method's own; gd: line search",
-            names=("--learning-rate", "--eta"),
-        ),
-    )
+    learning_rate: float | None = parameter(None, POSITIVE, NONE, option=_LEARNING_RATE)
 
     _uses_positions: ClassVar[bool] = True
 
@@ -167,8 +152,8 @@ class RankingSVM(MaxMarginRanker):
     def _weighs_queries(self) -> bool:
         return isinstance(self.query_weights, Mapping) or bool(self.query_weights)
 
-    def _grid(self, n_queries: int) -> list[float]:
-        return super()._grid(n_queries) if self.lam is None else [n_queries / (2.0 * float(self.lam))]
+    def _choices(self, n_queries: int) -> list[float]:
+        return super()._choices(n_queries) if self.lam is None else [n_queries / (2.0 * float(self.lam))]
 
     def _settings(self) -> SolverSettings:
         return replace(super()._settings(), rate=self.learning_rate)

@@ -26,7 +26,6 @@ _FEW = 64  # rows that fit the nearest cache
 
 @njit(cache=True, error_model="numpy", fastmath=FASTMATH, forceinline=True)
 def dot(a: Any, b: Any) -> float:
-    """Σ a·b."""
     total = 0.0
     for j in range(a.size):
         total += a[j] * b[j]
@@ -250,7 +249,6 @@ class InnerProducts:
         self.slots[:], self._n = -1, 0
 
     def rescale(self, factor: float) -> None:
-        """The products of planes that were multiplied by ``factor``."""
         self.gram *= factor * factor
         self.cross *= factor
 

@@ -8,19 +8,20 @@ have a mean of 1 over these queries. With the ramp bound R_q in place of H_q: `r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from rankwright._types import Array
-from rankwright.data.dataset import RankingData, some_queries
+from rankwright.data.dataset import RankingData
+from rankwright.data.order import query_chunks
+from rankwright.data.places import place_of
 from rankwright.data.threads import threads_of
 from rankwright.errors import InputError
 from rankwright.maxmargin.cost import CostPath, CostRanker, cost
-from rankwright.maxmargin.losses import Loss, parse_losses
+from rankwright.maxmargin.losses import Loss, Target, TrainingSet, grades_of, pair_target, parse_losses, weight_table
 from rankwright.maxmargin.problem import (
     BUNDLE,
     DESCENT,
@@ -31,20 +32,10 @@ from rankwright.maxmargin.problem import (
     SOLVERS,
     Problem,
     SolverSettings,
-    Target,
     solve_once,
 )
-from rankwright.maxmargin.proof import (
-    OPEN,
-    USELESS,
-    can_learn,
-    is_useless,
-    learn_pairs,
-    learners,
-    prove,
-    useless_notice,
-)
-from rankwright.measures import Measure
+from rankwright.measures import Measure, Rankings
+from rankwright.models.linear import LinearModel
 from rankwright.rankers.base import Task
 from rankwright.rankers.facts import Certificate, Kind, Notice, Outcome, Proof
 from rankwright.rankers.parameters import (
@@ -56,13 +47,11 @@ from rankwright.rankers.parameters import (
     POSITIVES,
     Option,
     Rule,
-    callback_parameter,
-    device_parameter,
+    common,
     integer,
     is_list,
     one_of,
     parameter,
-    threads_parameter,
 )
 
 if TYPE_CHECKING:
@@ -124,9 +113,9 @@ class MaxMarginRanker(CostRanker):
     solver: str = parameter(BUNDLE, one_of(*SOLVERS), option=_SOLVER)
     epsilon: float = parameter(0.01, POSITIVE, option=_EPSILON)
     warm_start: bool = parameter(False, FLAG, instead=FOR_PYTHON)
-    n_jobs: int | None = threads_parameter()
-    device: str = device_parameter()
-    callback: Callable[[Check], Any] | None = callback_parameter()
+    n_jobs: int | None = common("n_jobs")
+    device: str = common("device")
+    callback: Callable[[Check], Any] | None = common("callback")
 
     _works_on_partitions: ClassVar[bool] = True
     _tries_others = True  # whether other losses are tried on the data where this one learns nothing
@@ -134,23 +123,19 @@ class MaxMarginRanker(CostRanker):
 
     def _path(self, task: Task) -> CostPath:
         initial = self._initial(task.data)
-        return Problem(*self._useful_data(task), self._settings(), initial)
+        return Problem(self._training_set(task), self._settings(), initial)
 
     def warm_up(self, data: RankingData) -> None:
         """Do one pass over the data and forget it, so that code is compiled; every query must have an order."""
         settings = replace(self._settings(), solver=DESCENT, max_passes=1)  # which needs no problem over planes
-        solve_once(data, self._targets(data), np.ones(data.n_queries), settings)
+        solve_once(TrainingSet(data, self._targets(data), np.ones(data.n_queries)), settings)
 
-    def _useful_data(self, task: Task) -> tuple[RankingData, Sequence[Target], Array]:
-        """The queries with something to learn from, their targets and weights; kept with the task."""
-        kept: tuple[RankingData, Sequence[Target], Array] | None = vars(task).get("_useful_data")
+    def _training_set(self, task: Task) -> TrainingSet:
+        """The queries with something to learn from; kept with the task."""
+        kept: TrainingSet | None = vars(task).get("_training_set")
         if kept is None:
-            data, useful = task.data, task.useful
-            targets, weights = self._targets(data, task.weights.winning), task.weights.queries
-            if not useful.all():
-                targets, weights = [target.of(useful, data) for target in targets], weights[useful]
-                data = some_queries(data, useful)
-            kept = vars(task)["_useful_data"] = data, targets, weights
+            targets = self._targets(task.data, task.weights.winning)
+            kept = vars(task)["_training_set"] = TrainingSet(task.data, targets, task.weights.queries).of(task.useful)
         return kept
 
     def _train(self, task: Task) -> Outcome:
@@ -173,31 +158,30 @@ class MaxMarginRanker(CostRanker):
     def _prove(self, task: Task) -> Proof | None:
         slack = next(row["slack"] for row in self.C_path_ if row["C"] == self.C_)
         shared = getattr(self, "slack", "separate") == "shared"
-        return prove(*self._useful_data(task), self.coef_, slack, shared=shared, device=self.device)
+        return _prove(self._training_set(task), self.coef_, slack, shared=shared, device=self.device)
 
     def _no_better(self, task: Task) -> Notice | None:
         """The notice that the weights are no better than 0, if so; None if another C on the path did learn."""
         crossed = () if task.choice is None else task.choice.figures
-        if not all(is_useless(row) for row in (*self.C_path_, *crossed)):
+        if not all(_is_useless(row) for row in (*self.C_path_, *crossed)):
             return None
         row = next(row for row in self.C_path_ if row["C"] == self.C_)
-        notice = partial(useless_notice, row, self.gap_)
-        if not self._tries_others or self.gap_ > OPEN:
-            return notice(larger=None, learn=(), fail=())
-        settings = self._settings()
-        C = max(10.0, 100.0 * max(row["C"] for row in (*self.C_path_, *crossed)))
-        if can_learn(*self._useful_data(task), settings, C):
-            return notice(larger=True, learn=(), fail=())
-        relevant_from = getattr(self, "relevant_from", 1)
-        learn, fail = learners(task.data, task.weights.queries, settings, relevant_from, self.method_name())
-        return notice(larger=False, learn=learn, fail=fail)
+        values: dict[str, Any] = {name: float(row[name]) for name in ("C", "slack_ratio", "objective_ratio")}
+        values |= {"open": self.gap_ > _OPEN, "larger": None, "learn": [], "fail": []}
+        if self._tries_others and not values["open"]:
+            settings = self._settings()
+            C = max(10.0, 100.0 * max(row["C"] for row in (*self.C_path_, *crossed)))
+            values["larger"] = _can_learn(self._training_set(task), settings, C)
+            if not values["larger"]:
+                weights, relevant_from = task.weights.queries, getattr(self, "relevant_from", 1)
+                tried = _learners(task.data, weights, settings, relevant_from, self.method_name())
+                values["learn"], values["fail"] = tried
+        return Notice(Kind.NO_BETTER_THAN_ZERO, useless_words(values), values)
 
     def _settings(self) -> SolverSettings:
-        kept = {
-            name: getattr(self, name)
-            for name in ("solver", "tol", "max_passes", "standardize", "epsilon", "callback", "device")
-        }
-        return SolverSettings(threads=threads_of(self.n_jobs), **kept)
+        rules = self.solver, self.tol, self.max_passes, self.standardize, self.epsilon
+        threads = threads_of(self.n_jobs)
+        return SolverSettings(*rules, threads=threads, callback=self.callback, device=self.device)
 
     def _learn_nothing(self, task: Task) -> Outcome:
         self._useless = self.proof_ = None
@@ -384,14 +368,7 @@ class StructuredSVM(MaxMarginRanker):
         return losses[0].method if len(losses) == 1 else "svm-combo"
 
     def _losses(self) -> list[Loss]:
-        """The losses, parsed once for the parameters that they come from."""
-        parameters = (self.loss, self.feature_map, self.loss_weights)
-        key = repr(parameters)
-        parsed, losses = getattr(self, "_parsed", ("", []))
-        if parsed != key:
-            losses = parse_losses(*parameters)
-            self._parsed = key, losses
-        return losses
+        return parse_losses(self.loss, self.feature_map, self.loss_weights)
 
     def _bound(self) -> str:
         if self.bound != "auto" or self.solver == N_SLACK:  # Algorithm 1 is for the papers' problem
@@ -418,20 +395,21 @@ class StructuredSVM(MaxMarginRanker):
             return super()._path(task)
         from rankwright.maxmargin.ramp import RampProblem, StartOnly  # here because it loads numba
 
-        start, useful = self._initial(task.data), self._useful_data(task)
+        start, training = self._initial(task.data), self._training_set(task)
         if start is None:
             starter = self._starter()
             if task.choice is not None and task.choice.start is not None:
                 starter.C = task.choice.start.setting
-            if starter._useful(useful[0]).any():
-                starter.fit_data(useful[0], task.valid, weights=useful[2] if np.ptp(useful[2]) else None)
+            if starter._useful(training.data).any():
+                weights = training.weights if np.ptp(training.weights) else None
+                starter.fit_data(training.data, task.valid, weights=weights)
                 self.start_, start = starter, starter.coef_
                 if starter.training_.interrupted:
                     return StartOnly(starter)
             else:  # grades, but all documents of a query are relevant, or none
-                start = learn_pairs(task.data, task.weights.queries, self._settings())
+                start = _learn_pairs(task.data, task.weights.queries, self._settings())
         pulled = self._pulled_to_start
-        return RampProblem(*useful, self._settings(), start, max_rounds=self.max_rounds, pulled_to_start=pulled)
+        return RampProblem(training, self._settings(), start, max_rounds=self.max_rounds, pulled_to_start=pulled)
 
     def _started(self) -> dict[str, Any]:
         start = None if self.start_ is None else f"{self.start_.method_name()} with C = {self.start_.C_:g}"
@@ -481,3 +459,141 @@ class StructuredSVM(MaxMarginRanker):
 
     def _own_measure(self) -> Measure:
         return self._losses()[0].measure.with_relevant_from(self.relevant_from)
+
+
+# What a bound on the loss proves of the measure itself, on the training queries.
+#
+#     mean Δ(ŷ) ≤ mean bound,   so   mean measure ≥ 1 − mean bound
+#
+# Hinge and ramp both lie above the loss of the ranking that the weights make, however ties in it are broken. The
+# measure is that of the labels as training sees them: relevant or not, unless the loss uses the grades.
+
+_RANKED_AT_ONCE = 1 << 16  # documents whose measure is computed at a time
+
+
+def _prove(training: TrainingSet, coef: Array, slack: float, *, shared: bool, device: str) -> Proof | None:
+    """The mean of the measure on the training queries, and what is proved of it; None without a measure.
+
+    `coef`: weights of the raw features. `slack`: the bound, (1/|Q|) Σ_q Σ_l c_l μ_q R_q, as training reports it.
+    `shared`: whether the largest of several losses counts, not their sum. `device`: where documents are ranked.
+    """
+    data, targets, weights = training.data, training.targets, training.weights
+    if any(target.measure is None for target in targets):
+        return None
+    order_of = place_of(data, device).orders(LinearModel(coef, data.feature_names))
+    costs = np.array([target.weight * weights * target.useful for target in targets])
+    losses = np.zeros_like(costs)
+    for first, last in query_chunks(data.indptr, _RANKED_AT_ONCE):
+        docs = slice(data.indptr[first], data.indptr[last])
+        indptr = data.indptr[first : last + 1] - data.indptr[first]
+        order = order_of(docs, indptr)
+        for row, target in enumerate(targets):
+            assert target.measure is not None
+            judged = Rankings(target.labels[docs], indptr)
+            values = target.measure.resolve("letor").value(Rankings(judged.labels[order], indptr, judged))
+            losses[row, first:last] = np.where(target.useful[first:last], 1.0 - values, 0.0)
+    together = np.max if shared else np.sum
+    total, lost = float(together(costs, axis=0).sum()), float(together(costs * losses, axis=0).sum())
+    names = [_measure_name(target, data.labels) for target in targets]
+    named = names[0] if len(names) == 1 else f"{'lowest' if shared else 'mean'} of {', '.join(names)}"
+    return Proof(named, 1.0 - lost / total, max(0.0, 1.0 - slack * data.n_queries / total))
+
+
+def _measure_name(target: Target, labels: Array) -> str:
+    """The measure, and whether grades count in it that training does not see."""
+    assert target.measure is not None
+    measure = target.measure.resolve("letor")
+    seen = np.array_equal(measure.worth(target.labels), measure.worth(labels))
+    return f"{target.measure}{'' if seen else ' of 0/1 labels'}"
+
+
+# Whether max-margin weights are any better than weights of 0, and what does learn from the data where they are not.
+#
+# Some hinges cannot be lowered on some data: the most violated ranking is as bad for all weights as it is for none.
+# Their optimum is proved all the same, and useless. Slack and objective, relative to weights of 0, show it. Whether a
+# larger C, or another loss, would do better is tried out: training for a few passes, until the objective is 2 %
+# lower.
+
+
+_LEARNT = 0.98
+_PASSES = 8
+_TRIED_LOSSES = {"svm-map": "map", "svm-ndcg-nc": "ndcg"}
+USELESS = 0.99  # of the slack, or of the objective, at weights of 0
+_OPEN = 0.01  # a gap above this leaves open how good weights can be
+
+
+def _is_useless(figures: Mapping[str, float]) -> bool:
+    """Whether slack or objective, in a row of ``C_path_``, is within 1 % of that at weights of 0."""
+    return max(figures["slack_ratio"], figures["objective_ratio"]) >= USELESS
+
+
+def _can_learn(training: TrainingSet, settings: SolverSettings, C: float) -> bool:
+    """Whether a few passes lower the objective by 2 %."""
+    at_zero: list[float] = []
+
+    def falls(check: Check) -> bool:
+        at_zero.append(check.primal)
+        return check.primal < _LEARNT * at_zero[0]
+
+    settings = replace(settings, solver=BUNDLE, max_passes=_PASSES, callback=falls)
+    return bool(solve_once(training, settings, C).figures["objective_ratio"] < _LEARNT)
+
+
+def _learners(
+    data: RankingData, weights: Array, settings: SolverSettings, relevant_from: float, but: str
+) -> tuple[list[str], list[str]]:
+    """The methods that learn from the data, and those that were tried and do not; ``but`` is left out."""
+    methods: tuple[list[str], list[str]] = [], []
+    targets = {name: parse_losses(loss)[0].target(data, relevant_from) for name, loss in _TRIED_LOSSES.items()}
+    for method, target in (targets | {"rank-svm": _pairs(data)}).items():
+        useful = target.useful & (weights > 0)
+        if method != but and useful.any():
+            training = TrainingSet(data, [target], weights).of(useful)
+            C = _C_of_pairs(data) if method == "rank-svm" else 1.0
+            learns = _can_learn(training, replace(settings, slack="separate"), C)
+            methods[0 if learns else 1].append(method)
+    return methods
+
+
+def _pairs(data: RankingData) -> Target:
+    """What Ranking SVM is trained for."""
+    values, grades = grades_of(data)
+    return pair_target(grades, data.has_order, weight_table(values, None))
+
+
+def _C_of_pairs(data: RankingData) -> float:
+    """A C for hinges that are summed over pairs."""
+    return 10.0 / float(np.mean(data.sizes.astype(np.float64) ** 2))
+
+
+def _learn_pairs(data: RankingData, weights: Array, settings: SolverSettings) -> Array:
+    """The weights of a Ranking SVM, where no query has both relevant and other documents."""
+    target = _pairs(data)
+    training = TrainingSet(data, [target], weights).of(target.useful)
+    return solve_once(training, settings, _C_of_pairs(data)).coef
+
+
+def useless_words(values: Mapping[str, Any], C: str = "C") -> str:
+    """What the notice of useless weights says, from its ``values``; ``C`` is what C is called.
+
+    `larger`: whether a larger C lowers the objective; None if unknown. `learn`, `fail`: methods that were tried.
+    """
+    share = f"{100 * max(values['slack_ratio'], values['objective_ratio']):.1f} %"
+    loss = f"its loss is {share} of an untrained model's, whose weights are all 0"
+    if values["open"]:
+        return f"training ended before the model learnt anything: {loss}"
+    if values["larger"]:
+        return f"the model learnt next to nothing with C = {values['C']:g}: {loss}. A larger {C} lowers it"
+    text = f"the model learnt nothing: {loss}"
+    if values["larger"] is not None:
+        text += f", and a larger {C} does not change that"
+    learn, fail = values["learn"], values["fail"]
+    if learn:
+        text += f". {_listed(learn)} {'does' if len(learn) == 1 else 'do'} learn from this data"
+    elif fail:
+        text += f". {_listed(fail)} {'does' if len(fail) == 1 else 'do'} not learn from this data either"
+    return text
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -31,13 +31,10 @@ from rankwright.rankers.parameters import (
     NONE,
     NOT_NEGATIVE,
     POSITIVE,
-    callback_parameter,
-    choosing_parameter,
+    common,
     integer,
     parameter,
     seed_of,
-    seed_parameter,
-    threads_parameter,
 )
 
 if TYPE_CHECKING:
@@ -60,10 +57,10 @@ class NetRanker(CrossValidated):
     weight_decay: float = parameter(0.0, NOT_NEGATIVE)
     standardize: bool = parameter(True, FLAG)
     patience: int | None = parameter(20, integer(1), NONE)
-    eval_measure: str | Measure | None = choosing_parameter()
-    random_state: Any = seed_parameter()
-    n_jobs: int | None = threads_parameter()
-    callback: Callable[[Epoch], Any] | None = callback_parameter()
+    eval_measure: str | Measure | None = common("eval_measure")
+    random_state: Any = common("random_state")
+    n_jobs: int | None = common("n_jobs")
+    callback: Callable[[Epoch], Any] | None = common("callback")
 
     def _trainer(self, task: Task) -> NetTrainer:
         from rankwright.boosting.lambdas import Lambdas

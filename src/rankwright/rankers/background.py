@@ -37,10 +37,7 @@ def background_model(background: Any) -> Any:
         return None
     if isinstance(background, type):
         raise InputError(f"background is the class {background.__name__}; {_EXPECTED}")
-    from rankwright.models.saving import (
-        SavedModel,
-        kind_of,  # here because both load every kind of model
-    )
+    from rankwright.models.saving import SavedModel, kind_of  # here because this loads every kind of model
 
     try:
         model = background.model if isinstance(background, SavedModel) else getattr(background, "model_", background)
@@ -66,12 +63,10 @@ def background_scores(model: Any, data: RankingData) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """The start of boosting: 0, or the scores of a background model on a fixed scale.
+    """The start of boosting: 0, or the scores of a background ``model`` times a ``factor``.
 
-    Gradients depend on how far apart scores are, so those of the background are multiplied by a factor that gives them
-    the standard deviation `SPREAD` within the queries of the training data: the same trees follow for any scale.
-
-    `model`: the background model. `factor`: for its scores.
+    Gradients depend on how far apart scores are, so the factor gives them the standard deviation `SPREAD` within the
+    queries of the training data: the same trees follow for any scale.
     """
 
     model: Any
@@ -134,7 +129,6 @@ class FromBackground(Ranker):
     """Base of rankers with a parameter that holds fitted rankers: they stay fitted in clones."""
 
     def __sklearn_clone__(self) -> Self:
-        """As scikit-learn clones, but fitted rankers are kept: their clones would not be fitted."""
         from sklearn.base import clone
 
         settings = self.get_params(deep=False)

@@ -19,7 +19,7 @@ from rankwright.evaluation.evaluate import evaluate
 from rankwright.io.frames import has_categories
 from rankwright.measures import Measure, parse_measure
 from rankwright.models.base import warn_of_one_query
-from rankwright.rankers.cross_validation import CrossValidation, Folds, Steps, crossed
+from rankwright.rankers.cross_validation import CrossValidation, Folds, Steps, crossed, notify
 from rankwright.rankers.estimator import check_is_fitted
 from rankwright.rankers.facts import Fitted, Kind, Notice, Outcome, plain, shared_notices
 from rankwright.rankers.inputs import JUDGED, Clicks, Gathering, check_size, clicks_of, pages_together
@@ -32,12 +32,11 @@ _NOT_OF_THE_MODEL = ("callback", "n_jobs", "warm_start")  # they do not change t
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What one training is given.
+    """What one training is given: no documents or queries of weight 0.
 
-    `data`: training data, without documents and queries of weight 0. `weights`: of its queries and documents; those of
-    the useful queries have a mean of 1, unless the ranker has its own. `useful`: queries that have an order to learn.
-    `valid`: validation data with the columns of the training data. `choice`: what cross-validation chose, to be trained
-    for. `valid_winning`: factors for the clicks of the validation data, if its labels are clicks.
+    `weights`: those of the useful queries have a mean of 1, unless the ranker has its own. `useful`: queries that have
+    an order to learn. `valid`: with the columns of the training data. `choice`: what cross-validation chose, to be
+    trained for. `valid_winning`: factors for the clicks of the validation data, if its labels are clicks.
     """
 
     data: RankingData
@@ -162,7 +161,6 @@ class Ranker(Gathering):
         return self._fit(data, relative, self._validation(valid), choice, clicks)
 
     def _check_positions(self, clicks: Clicks) -> None:
-        """Reject positions where this ranker cannot take them."""
         if clicks.training is not None and not self._uses_positions:
             raise InputError(f"{type(self).__name__} takes no position; expected RankingSVM or LambdaMART")
 
@@ -202,13 +200,11 @@ class Ranker(Gathering):
     def _task(self, data: RankingData, weights: Weights, valid: RankingData | None) -> Task:
         factors = self._weigh(data)
         data, weights = weights.of(factors > 0, data)
-        for part in (data, valid):
-            if part is not None and not self._uses_categories:
-                part.check_numbers(type(self).__name__, "use lambdamart, mcrank or auto")
-        if not self._allow_missing:  # trees compare features, other rankers compute with them
-            for part, what in ((data, "the training data"), (valid, "eval_set")):
-                if part is not None:
-                    check_size(part, what, self._scales_features())
+        for given, role in ((data, "the training data"), (valid, "eval_set")):
+            if given is not None and not self._uses_categories:
+                given.check_numbers(type(self).__name__, "use lambdamart, mcrank or auto")
+            if given is not None and not self._allow_missing:  # trees compare features, others compute with them
+                check_size(given, role, self._scales_features())
         self._check_data(data, valid)
         useful = self._useful(data) if weights.winning is None else weights.counted(data) > 0
         weights = weights.relative(useful)
@@ -254,7 +250,6 @@ class Ranker(Gathering):
         return data.has_order
 
     def _train(self, task: Task) -> Outcome:
-        """Train, set the fitted attributes, and say what came of it."""
         raise NotImplementedError
 
     def _learn_nothing(self, task: Task) -> Outcome:
@@ -371,20 +366,13 @@ class CrossValidated(Ranker):
 
     cv: int | str | None = parameter(None, integer(2), one_of("auto"), NONE, set_by="--cv")
 
-    def _folds_to_choose_by(self, valid: RankingData | None) -> int | str | None:
-        """Number of cross-validation folds, or ``"auto"``; None without cross-validation."""
-        folds: int | str | None = getattr(self, "cv", None)
-        if valid is None:
-            return "auto" if folds is None and getattr(self, "C", None) == "auto" else folds
-        if folds is not None:
-            raise InputError("cv chooses by cross-validation, eval_set by validation data; expected one of the two")
-        return None
-
     def _choose(
         self, data: RankingData, weights: Weights, valid: RankingData | None
     ) -> tuple[CrossValidation | None, tuple[Notice, ...]]:
-        n_folds = self._folds_to_choose_by(valid)
-        if n_folds is None:
+        if valid is not None and self.cv is not None:
+            raise InputError("cv chooses by cross-validation, eval_set by validation data; expected one of the two")
+        n_folds = self.cv or ("auto" if getattr(self, "C", None) == "auto" else None)
+        if n_folds is None or valid is not None:
             return None, ()
         seed = seed_of(getattr(self, "random_state", 0))
         if weights.winning is None:
@@ -396,9 +384,8 @@ class CrossValidated(Ranker):
             problem = "one query has an order to learn, and none can be held out for cross-validation"
             return None, (Notice(Kind.NOT_CHOSEN, f"{problem}: {self._not_chosen()}"),)
         result = crossed(self, data, weights, folds, self.measure_to_choose_by())
-        notify = getattr(getattr(self, "callback", None), "fold", None)
-        if notify is not None:  # what follows is the training on all data
-            notify(0, 0, (*(() if result.start is None else (result.start.setting,)), result.setting))
+        settings = (*(() if result.start is None else (result.start.setting,)), result.setting)
+        notify(getattr(self, "callback", None), "fold", 0, 0, settings)  # what follows is the training on all data
         if not result.interrupted:
             return result, ()
         problem = f"cross-validation was interrupted; the choice is by {result.folds.words} and {len(result.settings)}"

@@ -45,17 +45,16 @@ class Folds:
     """Queries that are held out together.
 
     `of_query`: the fold in which each query is held out, from 0. -1 for queries that are in none, and always trained
-    on; -2 - k for those that are trained on in fold k alone. `n_folds`: folds that the queries were cut into. `own`:
-    parameters that the ranker has in each fold alone, such as a background that has not seen it.
+    on; -2 - k for those that are trained on in fold k alone. `n_folds`: folds that the queries were cut into.
+    `parameters`: those that the ranker has in each fold alone, such as a background that has not seen it.
     """
 
     of_query: Array
     n_folds: int
-    own: tuple[Mapping[str, Any], ...] = ()
+    parameters: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def n_held_out(self) -> int:
-        """Number of folds that are held out: all, or one."""
         return int(self.of_query.max(initial=-1)) + 1
 
     def trained_on(self, number: int) -> Array:
@@ -83,11 +82,10 @@ class Folds:
     ) -> Folds | None:
         """Draw folds, which depend neither on the order of rows and queries nor on labels; None if there is one query.
 
-        `data`: the queries. Those with something to learn from are spread evenly over the folds, and so are the others.
-        `n_folds`: folds; at most as many as there are queries to learn from. ``"auto"``: 5, of which only one is held
-        out where there are 500 or more such queries. `useful`: queries with something to learn from; default: those
-        with an order. `together`: a number per query, from 0: queries of the same number are in the same fold, and
-        count as one. `seed`: random seed.
+        `n_folds`: at most as many as there are useful queries. ``"auto"``: 5, of which only one is held out where there
+        are 500 or more such queries. `useful`: queries with something to learn from, which are spread evenly over the
+        folds, as are the others; default: those with an order. `together`: a number per query, from 0: queries of the
+        same number are in the same fold, and count as one.
         """
         useful = data.has_order if useful is None else useful
         _, queries = by_content(data)
@@ -134,7 +132,6 @@ class ContentOrder:
         self._data = selected(data, queries)
 
     def order(self) -> tuple[Array, Array]:
-        """Documents and queries, as :func:`by_content` gives them."""
         from rankwright.data.hashes import content_order
 
         data = self._data
@@ -165,12 +162,9 @@ def query_values(
     """A measure of every query as a function of the scores, in the data's own order.
 
     As ``evaluate`` computes it, but faster: ideal orders and queries with relevant documents, which do not depend on
-    the scores, are computed once. With ``winning`` every click is taken as the only relevant document of its page, and
-    a page has the weighted mean over its clicks, 0 without any.
-
-    `data`: the labels and queries. `measure`: what to compute. `docs`: the documents, query after query, in the order
-    that decides between equal scores where there are no ids. `winning`: the factor of every document for its clicks,
-    see :class:`~rankwright.rankers.weights.Weights`.
+    the scores, are computed once. ``docs``: the documents, query after query, in the order that decides between equal
+    scores where there are no ids. With ``winning``, a factor of every document for its clicks, every click is taken as
+    the only relevant document of its page, and a page has the weighted mean over its clicks, 0 without any.
     """
     resolved = parse_measure(measure).resolve("letor")
     if docs is None or data.doc_ids is not None:  # in the order that ties keep
@@ -255,8 +249,7 @@ class Still:
     def model(self, number: int) -> Any:
         return self._model
 
-    def close(self) -> None:
-        """Nothing to shut down."""
+    def close(self) -> None: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -393,8 +386,8 @@ class _Fold:
         self.queries = np.flatnonzero(run.folds.of_query == number)
         held_out = some_queries(run.data, self.queries)
         self.ranker = run.ranker._for_fold(run.seed)
-        if run.folds.own:
-            self.ranker.set_params(**run.folds.own[number])
+        if run.folds.parameters:
+            self.ranker.set_params(**run.folds.parameters[number])
         start = None if run.starts is None else run.starts[number]
         if start is not None:
             self.ranker.start_from(start.coef)
@@ -435,7 +428,8 @@ class _Run:
         done: list[_Fold] = []
         rows: list[Array] = []
         for batch in [numbers] if together else [[number] for number in numbers]:
-            self._notify(0 if together else batch[0] + 1, settings)
+            number = 0 if together else batch[0] + 1  # 0: all of them, together
+            notify(getattr(self.ranker, "callback", None), "fold", number, self.folds.n_held_out, settings)
             folds, values, interrupted = self._some(batch, settings)
             if interrupted and not (together and values):  # half a path of C says nothing of the other half
                 if not done:
@@ -485,11 +479,12 @@ class _Run:
             if stop is True or (patience is not None and number - best >= patience):
                 return
 
-    def _notify(self, number: int, settings: Sequence[Any]) -> None:
-        """Tell the callback, if it has a ``fold``, which one comes next; 0: all of them, together."""
-        notify = getattr(getattr(self.ranker, "callback", None), "fold", None)
-        if notify is not None:
-            notify(number, self.folds.n_held_out, settings)
+
+def notify(callback: Any, event: str, *details: Any) -> None:
+    """Call the method of a callback for an event, such as the start of a fold, if it has one."""
+    method = getattr(callback, event, None)
+    if method is not None:
+        method(*details)
 
 
 def _cross(
@@ -510,17 +505,17 @@ def _cross(
         folds = replace(folds, of_query=np.where(finished, folds.of_query, -1))
     values, counted = np.array(rows), weights.counted(data)
     chosen = _best(values, counted)
-    parts = [(fold, fold.queries) for fold in done]
+    scored = [(fold, fold.queries) for fold in done]
     if len(done) == 1:
         held_out = queries[folds.of_query[queries] >= 0]
-        parts = [(done[0], np.sort(half)) for half in (held_out[::2], held_out[1::2]) if len(half)]
+        scored = [(done[0], np.sort(half)) for half in (held_out[::2], held_out[1::2]) if len(half)]
     scores, of_query, used = np.full(data.n_docs, np.nan), np.full(data.n_queries, np.nan), []
-    for fold, part in parts:
-        others = (folds.of_query >= 0) & ~np.isin(np.arange(data.n_queries), part)
+    for fold, held_out in scored:
+        others = (folds.of_query >= 0) & ~np.isin(np.arange(data.n_queries), held_out)
         number = _best(values[:, others], counted[others]) if counted[others].any() else chosen
         used.append(number)
-        some = some_queries(data, part)
-        scores[np.isin(data.query_of_row(), part)] = place_of(some).scores(fold.steps.model(number))
+        some = some_queries(data, held_out)
+        scores[np.isin(data.query_of_row(), held_out)] = place_of(some).scores(fold.steps.model(number))
     of_query[folds.of_query >= 0] = _values_of(data, weights, folds, measure, docs, scores)
     models = [
         None if isinstance(fold.steps, Still) else fold.steps.model(chosen if len(done) == 1 else number)

@@ -16,99 +16,35 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from rankwright.data.dataset import RankingData
 from rankwright.data.display import Displayed, Tabled, cell, look, new_figure, shown
 from rankwright.errors import InputError
 from rankwright.rankers.parameters import hint
 
-# How rankers show themselves: their parameters and, once fitted, what is known of the training.
-
-
 _LONGEST = 60  # of a value
-
-
-class DisplayedRanker(Displayed):
-    """Base of the estimators; printed, they are the call that makes them, as in scikit-learn."""
-
-    def _rows(self) -> tuple[list[tuple[str, Any]], list[tuple[str, Any]]]:
-        """Parameters that are not at their defaults, and facts of the training."""
-        estimator: Any = self
-        defaults = {name: given.default for name, given in inspect.signature(type(self)).parameters.items()}
-        params = estimator.get_params(deep=False)
-        changed = [(name, value) for name, value in params.items() if repr(value) != repr(defaults.get(name))]
-        fitted = vars(self).get("training_")
-        return changed, [] if fitted is None else list(fitted.rows())
-
-    def _shown_table(self) -> Tabled:
-        parameters, facts = self._rows()
-        rows = [(name, _short(value)) for name, value in [*parameters, *facts]]
-        n_left = len(self._get_param_names()) - len(parameters)  # type: ignore[attr-defined]
-        notes = [f"{n_left} other parameters have their defaults"] if n_left else []
-        notes += [] if facts else ["not fitted"]
-        rules = frozenset({len(parameters)} if parameters and facts else ())
-        return Tabled(("", "value"), tuple(rows), tuple(notes), 2, rules, title=type(self).__name__)
-
-    def to_frame(self) -> Any:
-        """Parameters and facts of the training as a pandas data frame of names and values."""
-        parameters, facts = self._rows()
-        rows = [("parameter", *row) for row in parameters] + [("training", *row) for row in facts]
-        return importlib.import_module("pandas").DataFrame(rows, columns=["kind", "name", "value"])
-
-    def _drawing(self) -> Callable[[], Any]:
-        fitted = vars(self).get("training_")
-        if fitted is None:
-            raise InputError(f"{type(self).__name__} is not fitted; there is nothing to plot yet")
-        curve = _choice(fitted)
-        if curve is not None:
-            return lambda: _draw_choice(*curve)
-        draw: Callable[[], Any] = self.model_._drawing()  # type: ignore[attr-defined]
-        return draw
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        return {"text/plain": repr(self), "text/html": self._repr_html_()}
-
-
-def _choice(fitted: Any) -> tuple[str, list[float], list[float], str, bool] | None:
-    """What was chosen from: name, settings, values of the measure, the measure, and whether the scale is a log one."""
-    measure = str(fitted.measure)
-    if fitted.cross_validation is not None:
-        crossed = fitted.cross_validation
-        name = "C" if fitted.rounds is None else fitted.rounds.unit
-        return name, list(crossed.settings), list(crossed.means), f"{measure}, cross-validated", fitted.rounds is None
-    if fitted.rounds is not None and not np.isnan(fitted.rounds.values).all():
-        values = list(fitted.rounds.values)
-        return fitted.rounds.unit, list(range(1, len(values) + 1)), values, f"{measure}, validation", False
-    if len(fitted.tried) > 1 and all(measure in row for row in fitted.tried):
-        tried = [(row["C"], row[measure]) for row in fitted.tried]
-        return "C", [C for C, _ in tried], [value for _, value in tried], f"{measure}, validation", True
-    return None
-
-
-def _draw_choice(name: str, settings: list[float], values: list[float], label: str, powers: bool) -> Any:
-    figure = new_figure(2.6)
-    axis = figure.subplots()
-    axis.plot(settings, values, **look(0) | {"markevery": max(1, len(settings) // 15)})
-    best = int(np.nanargmax(values))
-    axis.axvline(settings[best], color="0.4", linewidth=0.8)
-    if powers:
-        axis.set_xscale("log")
-    else:
-        axis.xaxis.get_major_locator().set_params(integer=True)
-    axis.set_xlabel(name)
-    axis.set_ylabel(shown(label))
-    axis.set_title(f"the best of {len(settings)}: {name} {settings[best]:g}, {shown(label)} {values[best]:.4f}")
-    return figure
-
-
-def _short(value: Any) -> str:
-    text = f"{value:.4g}" if isinstance(value, float) else cell(value)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
-
-
 _SHOWN = 700  # characters of a printed estimator
 
 
-class Estimator(DisplayedRanker):
-    """Base of a dataclass of parameters that scikit-learn may clone, search over and put into a pipeline."""
+class NamedFeatures:
+    """The number and the names of the features, as scikit-learn keeps them."""
+
+    def _names(self) -> tuple[str, ...] | None:
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else tuple(map(str, names))
+
+    def _keep_names(self, data: RankingData) -> None:
+        self.n_features_in_ = data.n_features
+        if data.feature_names is not None:
+            self.feature_names_in_ = np.array(data.feature_names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+
+class Estimator(NamedFeatures, Displayed):
+    """Base of a dataclass of parameters that scikit-learn may clone, search over and put into a pipeline.
+
+    Printed, an estimator is the call that makes it, as in scikit-learn; its table has what is known of the training.
+    """
 
     def __new__(cls, *_: Any, **params: Any) -> Self:
         """An estimator without parameters yet; unknown ones are an error that names them as they are called here."""
@@ -151,17 +87,50 @@ class Estimator(DisplayedRanker):
             getattr(self, name).set_params(**settings)
         return self
 
-    def __repr__(self) -> str:
+    def _changed(self) -> dict[str, Any]:
+        """The parameters that are not at their defaults."""
         defaults = {name: given.default for name, given in inspect.signature(type(self)).parameters.items()}
-        changed = [
-            f"{name}={value!r}"
-            for name, value in self.get_params(deep=False).items()
-            if repr(value) != repr(defaults.get(name))
-        ]
+        params = self.get_params(deep=False)
+        return {name: value for name, value in params.items() if repr(value) != repr(defaults.get(name))}
+
+    def _facts(self) -> list[tuple[str, Any]]:
+        """What is known of the training, by name; nothing before it."""
+        fitted = vars(self).get("training_")
+        return [] if fitted is None else list(fitted.rows())
+
+    def __repr__(self) -> str:
+        changed = [f"{name}={value!r}" for name, value in self._changed().items()]
         text = f"{type(self).__name__}({', '.join(changed)})"
         return text if len(text) <= _SHOWN else f"{text[: _SHOWN // 2]}...{text[-_SHOWN // 2 :]}"
 
     __str__ = __repr__  # the call, as scikit-learn prints it, not the table
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
+    def _shown_table(self) -> Tabled:
+        parameters, facts = self._changed(), self._facts()
+        rows = [(name, _short(value)) for name, value in [*parameters.items(), *facts]]
+        n_left = len(self._get_param_names()) - len(parameters)
+        notes = [f"{n_left} other parameters have their defaults"] if n_left else []
+        notes += [] if facts else ["not fitted"]
+        rules = frozenset({len(parameters)} if parameters and facts else ())
+        return Tabled(("", "value"), tuple(rows), tuple(notes), 2, rules, title=type(self).__name__)
+
+    def to_frame(self) -> Any:
+        """Parameters and facts of the training as a pandas data frame of names and values."""
+        rows = [("parameter", *row) for row in self._changed().items()] + [("training", *row) for row in self._facts()]
+        return importlib.import_module("pandas").DataFrame(rows, columns=["kind", "name", "value"])
+
+    def _drawing(self) -> Callable[[], Any]:
+        fitted = vars(self).get("training_")
+        if fitted is None:
+            raise InputError(f"{type(self).__name__} is not fitted; there is nothing to plot yet")
+        curve = _choice(fitted)
+        if curve is not None:
+            return lambda: _draw_choice(*curve)
+        draw: Callable[[], Any] = self.model_._drawing()  # type: ignore[attr-defined]
+        return draw
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.base import BaseEstimator
@@ -184,6 +153,43 @@ def _in_full(kind: type) -> type:
     from sklearn.base import BaseEstimator
 
     return type(f"_{kind.__name__}", (kind, BaseEstimator), {"__module__": BaseEstimator.__module__})
+
+
+def _choice(fitted: Any) -> tuple[str, list[float], list[float], str, bool] | None:
+    """What was chosen from: name, settings, values of the measure, the measure, and whether the scale is a log one."""
+    measure = str(fitted.measure)
+    if fitted.cross_validation is not None:
+        crossed = fitted.cross_validation
+        name = "C" if fitted.rounds is None else fitted.rounds.unit
+        return name, list(crossed.settings), list(crossed.means), f"{measure}, cross-validated", fitted.rounds is None
+    if fitted.rounds is not None and not np.isnan(fitted.rounds.values).all():
+        values = list(fitted.rounds.values)
+        return fitted.rounds.unit, list(range(1, len(values) + 1)), values, f"{measure}, validation", False
+    if len(fitted.tried) > 1 and all(measure in row for row in fitted.tried):
+        tried = [(row["C"], row[measure]) for row in fitted.tried]
+        return "C", [C for C, _ in tried], [value for _, value in tried], f"{measure}, validation", True
+    return None
+
+
+def _draw_choice(name: str, settings: list[float], values: list[float], label: str, powers: bool) -> Any:
+    figure = new_figure(2.6)
+    axis = figure.subplots()
+    axis.plot(settings, values, **look(0) | {"markevery": max(1, len(settings) // 15)})
+    best = int(np.nanargmax(values))
+    axis.axvline(settings[best], color="0.4", linewidth=0.8)
+    if powers:
+        axis.set_xscale("log")
+    else:
+        axis.xaxis.get_major_locator().set_params(integer=True)
+    axis.set_xlabel(name)
+    axis.set_ylabel(shown(label))
+    axis.set_title(f"the best of {len(settings)}: {name} {settings[best]:g}, {shown(label)} {values[best]:.4f}")
+    return figure
+
+
+def _short(value: Any) -> str:
+    text = f"{value:.4g}" if isinstance(value, float) else cell(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def check_is_fitted(estimator: Any, attribute: str) -> None:

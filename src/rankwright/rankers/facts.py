@@ -27,8 +27,6 @@ _JSON_OF_CERTIFICATE = ("objective", "gap", "bound", "start", "convex_rounds", "
 
 
 class Kind(StrEnum):
-    """The subject of a notice."""
-
     NOT_CHOSEN = "not chosen"  # too few queries for cross-validation
     INTERRUPTED = "interrupted"  # by Ctrl-C: the model is the best so far
     NO_BETTER_THAN_ZERO = "no better than zero"  # the objective is hardly lower than at weights of 0
@@ -44,8 +42,8 @@ class Kind(StrEnum):
 class Notice:
     """Something the user should know about a training run.
 
-    `kind`: what it is about. `text`: one line, in the words of the Python interface; ``fit`` issues it as a warning.
-    `values`: the numbers in it, by name: a parameter's value under the parameter's name.
+    `text`: one line, in the words of the Python interface; ``fit`` issues it as a warning. `values`: the numbers in it,
+    by name: a parameter's value under the parameter's name.
     """
 
     kind: Kind
@@ -77,11 +75,10 @@ class Proof:
 class Certificate:
     """Proof of the quality of the weights.
 
-    `objective`: the objective at the weights kept. `gap`: how far it may be above the optimum, relatively. `passes`,
-    `passes_total`: passes over the data: for the C that was kept, and for all C tried. `reached`: whether the gap is at
-    most ``tol``. `bound` ({"hinge", "ramp"}): what was minimised. With the ramp bound the gap is that of the last
-    round's convex problem. `proof`: what is proved of the measure itself. `start`: the method, with its C, from whose
-    weights the ramp bound started; None: from given ones. `convex_rounds`: convex problems that the ramp bound solved.
+    `gap`: how far the objective may be above the optimum, relatively; with the ramp bound, that of the last round's
+    convex problem. `passes`, `passes_total`: for the C that was kept, and for all C tried. `reached`: whether the gap
+    is at most ``tol``. `bound` ({"hinge", "ramp"}): what was minimised. `start`: the method, with its C, from whose
+    weights the ramp bound started; None: from given ones.
     """
 
     objective: float
@@ -95,16 +92,15 @@ class Certificate:
     convex_rounds: int = 0
 
     def rows(self) -> Iterator[tuple[str, Any]]:
-        """What a display of the estimator shows."""
         yield "objective", self.objective
         yield "gap to the optimum", self.gap
 
     def lines(self, useless: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:
         """What the command line says; ``useless``: the figures of weights that are no better than 0."""
         if self.bound == "ramp" and self.convex_rounds:  # none if the start was interrupted
-            one = self.convex_rounds == 1
-            rounds = f"{self.convex_rounds} {'round' if one else 'rounds'} from {self.start or 'the given weights'}"
-            yield "ramp bound", f"{rounds}; {'its' if one else 'the last'} convex problem {self._words(useless)}"
+            single = self.convex_rounds == 1
+            rounds = f"{self.convex_rounds} {'round' if single else 'rounds'} from {self.start or 'the given weights'}"
+            yield "ramp bound", f"{rounds}; {'its' if single else 'the last'} convex problem {self._words(useless)}"
         else:
             yield "objective", f"{self.objective:.5g}, {self._words(useless)}"
         if self.proof is not None and not useless:
@@ -142,12 +138,10 @@ class Rounds:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Outcome:
-    """The facts that depend on the method.
+    """The facts that depend on the method; None for what a method does not have.
 
-    `notices`: what the user should know. `C`: the C of the model, for methods that have one. `tried`: one row for each
-    C that was tried. `C_left`: values of C that were not tried because training was interrupted. `certificate`: for
-    methods that prove how good their weights are. `rounds`: for methods that train in rounds. `committee`: for
-    ``auto``.
+    `tried`: one row for each C that was tried. `C_left`: values of C that were not tried because training was
+    interrupted.
     """
 
     notices: tuple[Notice, ...] = ()
@@ -172,10 +166,8 @@ class Outcome:
 class Fitted(Outcome):
     """All facts of one training run.
 
-    `n_queries`, `n_queries_skipped`: queries trained on, and those without an order to learn. `n_docs`, `n_features`:
-    documents and features of the training data. `seconds`: wall time. `measure`: what C, or the number of rounds, is
-    chosen by on validation data. `cross_validation`: by which C, or the number of rounds, was chosen where there was no
-    validation data.
+    `n_queries_skipped`: queries without an order to learn. `seconds`: wall time. `measure`: what C, or the number of
+    rounds, is chosen by.
     """
 
     n_queries: int
@@ -237,8 +229,8 @@ class Fitted(Outcome):
     def lines(self, chosen: bool, valid: str, compiled: bool) -> Iterator[tuple[str, str]]:
         """What the command line says of the choice and the work.
 
-        `chosen`: whether C was chosen. `valid`: the name of the validation data, if there is some. `compiled`: whether
-        code was compiled.
+        `chosen`: whether C was. `valid`: the name of the validation data, if there is some. `compiled`: whether code
+        was.
         """
         crossed, tried = self.cross_validation, self.tried if chosen else ()
         where = f"on {valid}" if valid else "" if crossed is None else f"in {crossed.folds.words}"
@@ -270,7 +262,6 @@ class Fitted(Outcome):
         return len(self.rounds.values if self.cross_validation is None else self.cross_validation.settings)
 
     def _choice(self, tried: tuple[Mapping[str, Any], ...], where: str) -> str:
-        """The C that was chosen, and from what."""
         if not tried:
             return f"{self.C:g}"
         text = f"{self.C:g}, the best of {len(tried)} by {self.measure} {where}"
@@ -341,11 +332,7 @@ _CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean over queries with its confidence interval, by Student's t.
-
-    `value`: the mean. `low`, `high`: where the mean over all queries of this kind lies, with a confidence of 95 %; NaN
-    for a single query.
-    """
+    """A weighted mean over queries with its 95 % confidence interval, by Student's t; NaN for a single query."""
 
     value: float
     low: float
@@ -353,7 +340,6 @@ class Interval:
 
 
 def interval_of(values: Array, weights: Array) -> Interval:
-    """The weighted mean of the values of queries, with its interval."""
     mean, error, n = _mean(values, weights)
     if n < 2:
         return Interval(mean, float("nan"), float("nan"))
@@ -367,8 +353,7 @@ def interval_of(values: Array, weights: Array) -> Interval:
 class Expectation:
     """The expected quality of a ranker on unseen queries.
 
-    `value`: the measure. `feature_value`: that of the best single feature. `difference`: how much higher it is than the
-    best single feature, query by query.
+    `feature_value`: that of the best single feature. `difference`: how much higher the ranker's is, query by query.
     """
 
     value: Interval
@@ -379,21 +364,16 @@ class Expectation:
         return {f"expected_{name}": [mean.value, mean.low, mean.high] for name, mean in vars(self).items()}
 
     def words(self, measure: str, held_out: str, n_queries: int, feature: str | None) -> list[tuple[str, str]]:
-        """Two titles and lines."""
         value, apart = self.value, self.difference
         between = "" if math.isnan(value.low) else f", between {max(value.low, 0.0):.3f} and {min(value.high, 1.0):.3f}"
-        lines = [
-            ("expect", f"{measure} {value.value:.4f} on new queries like these{between} ({_sure(held_out, n_queries)})")
-        ]
+        sure = f"95 % confidence; {held_out}, {n_queries:,} {'query' if n_queries == 1 else 'queries'}"
+        lines = [("expect", f"{measure} {value.value:.4f} on new queries like these{between} ({sure})")]
         if feature is not None:
             sign = "clearly better" if apart.low > 0 else "clearly worse" if apart.high < 0 else "not clearly better"
             sign = "the same" if apart.value == apart.low == apart.high == 0 else sign
-            gain = f"{apart.value:+.4f}" + (
-                "" if math.isnan(apart.low) else f" ({apart.low:+.3f} to {apart.high:+.3f})"
-            )
-            lines.append(
-                ("against", f"{feature}, the best single feature, {self.feature_value.value:.4f}: {gain}, {sign}")
-            )
+            between = "" if math.isnan(apart.low) else f" ({apart.low:+.3f} to {apart.high:+.3f})"
+            best = f"{feature}, the best single feature, {self.feature_value.value:.4f}"
+            lines.append(("against", f"{best}: {apart.value:+.4f}{between}, {sign}"))
         return lines
 
 
@@ -401,8 +381,8 @@ class Expectation:
 class MemberFacts:
     """A member of a committee, or a candidate that was dropped.
 
-    `name`: the method. `setting`: what was chosen for it, such as ``C 10`` or ``120 trees``. `value`: the measure on
-    held-out queries, alone. `stays`: whether it is in the committee. `seconds`: to train it, choices included.
+    `setting`: what was chosen for it, such as ``C 10`` or ``120 trees``. `value`: the measure on held-out queries,
+    alone. `seconds`: to train it, choices included.
     """
 
     name: str
@@ -420,10 +400,10 @@ class MemberFacts:
 class Committee:
     """The members of a committee, why they are in it, and its expected quality.
 
-    `measure`: what decided. `held_out`: by what: ``5-fold cross-validation``, ``validation data``, …. `n_queries`:
-    queries that were held out. `members`: all candidates that were trained. `feature`: the best single feature.
-    `expectation`: for new queries; None if no query could be held out. `floor`: whether the best single feature is the
-    model, being clearly better than the members. `unfinished`: candidates that were not finished in time.
+    `held_out`: what decided: ``5-fold cross-validation``, ``validation data``, …. `n_queries`: queries that were held
+    out. `members`: all candidates that were trained. `feature`: the best single feature. `expectation`: None if no
+    query could be held out. `floor`: whether the best single feature is the model, being clearly better than the
+    members. `unfinished`: candidates that were not finished in time.
     """
 
     measure: str
@@ -464,10 +444,12 @@ class Committee:
         return lines
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as numbers, text and lists, for a model file."""
         return {
             "summary": [f"{title}\t{line}" for title, line in self.words()],
-            "members": [[member.name, member.setting, _number(member.value), member.stays] for member in self.members],
+            "members": [
+                [member.name, member.setting, None if member.value is None else member.value.value, member.stays]
+                for member in self.members
+            ],
             "held_out": self.held_out,
             "best_feature": self.feature,
             "is_best_feature": self.floor,
@@ -478,11 +460,10 @@ class Committee:
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Scores of documents by members that were not trained on their queries.
+    """Scores of documents by members that were not trained on their queries, on one scale: a column per member.
 
-    `scores` (shape (documents, members)): on one scale. `feature`: the best single feature, chosen on other queries
-    too. `values_of`: the measure of every query, as a function of the scores. `weights`: of the queries. `folds`: the
-    fold of every query.
+    `feature`: the best single feature, chosen on other queries too. `values_of`: the measure of every query, as a
+    function of the scores. `weights`, `folds`: of the queries.
     """
 
     scores: Array
@@ -490,17 +471,14 @@ class HeldOut:
     values_of: Callable[[Array], Array]
     weights: Array
     folds: Array
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_known", {})
+    _values: dict[tuple[int, ...], Array] = field(default_factory=dict, init=False, repr=False)
 
     def values(self, members: Sequence[int]) -> Array:
         """The measure of every query for the sum of some members."""
-        cache: dict[tuple[int, ...], Array] = vars(self)["_known"]
         key = tuple(members)
-        if key not in cache:
-            cache[key] = self.values_of(self.scores[:, list(key)].sum(axis=1))
-        return cache[key]
+        if key not in self._values:
+            self._values[key] = self.values_of(self.scores[:, list(key)].sum(axis=1))
+        return self._values[key]
 
     def stay(self, queries: Array | None = None) -> tuple[int, ...]:
         """The members that stay, decided on some queries (a mask) or on all of them.
@@ -523,7 +501,6 @@ class HeldOut:
         return members
 
     def is_below_feature(self, members: Sequence[int], queries: Array | None = None) -> bool:
-        """Whether the best single feature is better than the sum of some members, clearly."""
         if not members:
             return True
         queries = np.ones(len(self.weights), bool) if queries is None else queries
@@ -564,11 +541,3 @@ def _errors(differences: Array, weights: Array) -> float:
     if mean == 0 or math.isnan(error):
         return 0.0
     return mean / error if error > 0 else math.copysign(math.inf, mean)
-
-
-def _number(interval: Interval | None) -> float | None:
-    return None if interval is None else interval.value
-
-
-def _sure(held_out: str, n_queries: int) -> str:
-    return f"95 % confidence; {held_out}, {n_queries:,} {'query' if n_queries == 1 else 'queries'}"

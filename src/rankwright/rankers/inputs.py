@@ -12,12 +12,12 @@ import numpy as np
 from rankwright._types import Array
 from rankwright.data.dataset import RankingData, stored
 from rankwright.data.places import Place, place_of
-from rankwright.data.statistics import Statistics
 from rankwright.data.threads import threads_of
 from rankwright.errors import InputError, InputWarning
 from rankwright.io.frames import frame_features, has_categories, has_qid, split_qid
 from rankwright.rankers.estimator import Estimator
 from rankwright.rankers.facts import Kind, Notice
+from rankwright.rankers.weights import in_own_order
 
 _LARGEST = 1e290  # absolute value of a feature: its sums over documents and pairs stay far from overflow
 _LARGEST_SQUARED = 1e100  # and where it is squared before it is scaled
@@ -33,56 +33,45 @@ _TREES = "train trees (LambdaMART, McRank, or AutoRanker, which has some), which
 class MissingValuesError(InputError):
     """Raised where a ranker computes with features and some are missing: trees can take them, or they can be filled.
 
-    `what`: the data. `most`: the feature that misses most values, in words; empty if it is not known.
+    `most`: the feature that misses most values, in words; empty if it is not known.
     """
 
-    def __init__(self, what: str, most: str = "") -> None:
-        self.fact = f"{what} has missing features (NaN{most})"
+    def __init__(self, role: str, most: str = "") -> None:
+        self.fact = f"{role} has missing features (NaN{most})"
         super().__init__(f"{self.fact}, which this ranker cannot take; {_FILL}, or {_TREES}")
 
 
 def check_one_query(n_rows: int, n_trained: int, stacklevel: int) -> None:
-    """Say that all rows are taken as one query, because no query ids were given; refuse it if training had several.
+    """Warn that all rows are taken as one query, as no query ids were given; refuse it if training had several.
 
-    `n_rows`: rows without query ids; a single row is a query in any case. `n_trained`: queries that training had; 1 if
-    this is the training. `stacklevel`: that of the warning.
+    `n_trained`: queries that training had; 1 if this is the training.
     """
     if n_rows < 2:
         return
     if n_trained > 1:
-        what = f"no qid: training had {n_trained:,} queries, and these {n_rows:,} rows would be taken as one"
-        raise InputError(f"{what}; pass qid=…, or group=…; {_IN_SKLEARN}")
-    what = f"no qid: all {n_rows:,} rows are taken as one query; pass qid=…, or group=…"
-    warnings.warn(f"{what}, or a data frame with a column qid", InputWarning, stacklevel=stacklevel + 1)
+        problem = f"no qid: training had {n_trained:,} queries, and these {n_rows:,} rows would be taken as one"
+        raise InputError(f"{problem}; pass qid=…, or group=…; {_IN_SKLEARN}")
+    problem = f"no qid: all {n_rows:,} rows are taken as one query; pass qid=…, or group=…"
+    warnings.warn(f"{problem}, or a data frame with a column qid", InputWarning, stacklevel=stacklevel + 1)
 
 
-def check_values(place: Place, what: str, allow_missing: bool, threads: int = 1, *, summed: bool = False) -> None:
+def check_values(place: Place, role: str, allow_missing: bool, threads: int = 1, *, summed: bool = False) -> None:
     """Reject data with missing features, unless they are allowed, or with infinite ones: a folder may hold them.
 
     ``summed``: means and deviations will be needed, so that the features are read for both at once.
     """
-    statistics = _statistics(place, threads, summed)
-    if statistics.missing.any() and not allow_missing:
-        at = int(np.argmax(statistics.missing))
-        most = f" in {statistics.missing[at]:,} of {statistics.n_rows:,} rows of {place.data.names[at]!r}"
-        raise MissingValuesError(what, most)
-    if not statistics.is_finite:
-        raise InputError(f"{what} has infinite features; expected finite numbers")
-
-
-def are_usable(place: Place, allow_missing: bool, threads: int, *, summed: bool) -> bool:
-    """Whether :func:`check_values` has nothing to reject."""
-    statistics = _statistics(place, threads, summed)
-    return statistics.is_finite and (allow_missing or not statistics.missing.any())
-
-
-def _statistics(place: Place, threads: int, summed: bool) -> Statistics:
     # Queries without an order are left out before anything is divided by deviations: then these are read for later.
     data = place.data
-    return place.statistics(threads, summed=summed and bool(data.n_docs and data.has_order.all()))
+    statistics = place.statistics(threads, summed=summed and bool(data.n_docs and data.has_order.all()))
+    if statistics.missing.any() and not allow_missing:
+        at = int(np.argmax(statistics.missing))
+        most = f" in {statistics.missing[at]:,} of {statistics.n_rows:,} rows of {data.names[at]!r}"
+        raise MissingValuesError(role, most)
+    if not statistics.is_finite:
+        raise InputError(f"{role} has infinite features; expected finite numbers")
 
 
-def check_size(data: RankingData, what: str, scaled: bool) -> None:
+def check_size(data: RankingData, role: str, scaled: bool) -> None:
     """Reject features so large that sums of them, or unless they are scaled first, of their squares, overflow."""
     limit = _LARGEST if scaled else _LARGEST_SQUARED
     if stored(data)[0].dtype == np.float32:
@@ -92,7 +81,7 @@ def check_size(data: RankingData, what: str, scaled: bool) -> None:
         return
     at = int(np.argmax(sizes))
     name = f"feature {at} (from 0)" if data.feature_names is None else f"feature {data.feature_names[at]!r}"
-    raise InputError(f"{name} of {what} reaches {sizes[at]:.3g}; expected values up to {limit:g} (trees take any)")
+    raise InputError(f"{name} of {role} reaches {sizes[at]:.3g}; expected values up to {limit:g} (trees take any)")
 
 
 def validation_parts(eval_set: Any, eval_qid: Any, eval_group: Any) -> RankingData | tuple[Any, Any, Any, Any] | None:
@@ -151,11 +140,6 @@ class Gathering(Estimator):
                 raise MissingValuesError("X") from None  # theirs names estimators that do not rank
             raise InputError(str(error)) from None
 
-    def _names(self) -> tuple[str, ...] | None:
-        """The names of the features, if the training data had some."""
-        names = getattr(self, "feature_names_in_", None)
-        return None if names is None else tuple(map(str, names))
-
     def _gather(self, X: Any, y: Any, qid: Any, group: Any, *, reset: bool) -> RankingData:
         if isinstance(X, RankingData):
             if y is not None or qid is not None or group is not None:
@@ -163,11 +147,7 @@ class Gathering(Estimator):
             if reset:
                 place, threads = self._place(X), self._threads()
                 check_values(place, "the training data", self._allow_missing, threads, summed=self._scales())
-                self.n_features_in_ = X.n_features
-                if X.feature_names is not None:
-                    self.feature_names_in_ = np.array(X.feature_names, dtype=object)
-                elif hasattr(self, "feature_names_in_"):
-                    del self.feature_names_in_
+                self._keep_names(X)
                 return self._in_place(X)
             return X
         if y is None:
@@ -180,8 +160,10 @@ class Gathering(Estimator):
             group = self._one_query(X.shape[0], reset)
         data = RankingData.from_arrays(X, y, qid, group=group, feature_names=self._names(), check_finite=False)
         place = self._place(data) if reset else place_of(data)
-        if not are_usable(place, self._allow_missing, self._threads(), summed=reset and self._scales()):
-            self._checked(X, reset=False)  # raises
+        try:
+            check_values(place, "X", self._allow_missing, self._threads(), summed=reset and self._scales())
+        except InputError:
+            self._checked(X, reset=False)  # raises, in scikit-learn's words
         return data
 
     def _place(self, data: RankingData) -> Place:
@@ -192,7 +174,6 @@ class Gathering(Estimator):
         return threads_of(getattr(self, "n_jobs", None))
 
     def _scales(self) -> bool:
-        """Whether training divides features by their deviations."""
         return not self._allow_missing and bool(getattr(self, "standardize", False))
 
     def _one_query(self, n_rows: int, reset: bool) -> list[int]:
@@ -250,11 +231,9 @@ MAX_WEIGHT = 100.0
 
 @dataclass(frozen=True, eq=False)
 class Clicks:
-    """The weights of clicks.
+    """A weight per row for its clicks, in the caller's order of rows; None where labels are judgements.
 
-    `training`, `validation`: a weight per row, in the caller's order of rows; None where labels are judgements. `pair`:
-    a number per row of the training data, the same for rows of the same query and document. `notices`: what the user
-    should know of them.
+    `pair`: a number per row of the training data, the same for rows of the same query and document.
     """
 
     training: Array | None = None
@@ -263,18 +242,12 @@ class Clicks:
     notices: tuple[Notice, ...] = ()
 
     def of_validation(self, valid: RankingData | None) -> Array | None:
-        """The weights of the validation data, in its own order."""
-        return None if self.validation is None or valid is None else _in_own_order(self.validation, valid)
+        return None if valid is None else in_own_order(self.validation, valid)
 
     def of_parts(self, parts: Mapping[str, RankingData]) -> dict[str, Array | None]:
         """The weights of the training and the validation data, each in its own order."""
         clicks = {"training": self.training, "validation": self.validation}
-        return {role: None if clicks[role] is None else _in_own_order(clicks[role], parts[role]) for role in parts}
-
-
-def _in_own_order(values: Any, data: RankingData) -> Any:
-    """Values of the caller's rows, in the data's order."""
-    return values if data.rows is None else values[data.rows]
+        return {role: in_own_order(clicks[role], data) for role, data in parts.items()}
 
 
 JUDGED = Clicks()
@@ -322,18 +295,17 @@ def pages_together(data: RankingData, pair: Array | None) -> Array | None:
     --------
     >>> data = RankingData.from_arrays(np.zeros((6, 1)), np.zeros(6), [1, 1, 2, 2, 3, 3])
     >>> pages_together(data, np.array([0, 1, 1, 2, 3, 4])).tolist()
-    [0, 0, 2]
+    [0, 0, 1]
     """
     if pair is None:
         return None
-    page, group = data.query_of_row(), np.arange(data.n_queries)
-    while True:
-        lowest = np.full(int(pair.max()) + 1, data.n_queries)
-        np.minimum.at(lowest, pair, group[page])
-        wider = np.minimum.reduceat(lowest[pair], data.indptr[:-1])
-        if np.array_equal(wider, group):
-            return group
-        group = wider
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    size = data.n_queries + int(pair.max()) + 1
+    ends = data.query_of_row(), data.n_queries + pair
+    graph = coo_array((np.ones(len(pair)), ends), shape=(size, size))
+    return np.asarray(connected_components(graph, directed=False)[1][: data.n_queries])
 
 
 def inverse_propensities(
@@ -341,9 +313,9 @@ def inverse_propensities(
 ) -> tuple[Array | None, tuple[Notice, ...]]:
     """A weight for every row, or None without positions; and a notice if weights were cut.
 
-    `n_rows`: number of rows. `position`: position at which each row was shown, from 1. `propensities`: how likely a
-    position is looked at: ``{position: propensity}``, or one for each position from 1. `name`: what errors call the
-    positions. `pair`: rows of the same number share the mean of their propensities.
+    `position`: from 1. `propensities`: how likely a position is looked at: ``{position: propensity}``, or one for each
+    position from 1. `name`: what errors call the positions. `pair`: rows of the same number share the mean of their
+    propensities.
     """
     if position is None:
         if propensities is not None:

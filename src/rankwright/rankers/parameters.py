@@ -35,10 +35,9 @@ _LARGEST_INTEGER, _LARGEST = 1 << 53, 1e100
 class Rule:
     """Values that a parameter may have.
 
-    `expected`: the values, in words. `accepts`: whether a value, of any type, is one of them. It may raise an
-    InputError that says more. `kind`: what they are, as far as an option must know: ``bool``, ``int``, ``float``, a
-    ``list`` of numbers, or ``str``. `names`: the values, if they are some names. `minimum`: the smallest value, if they
-    are whole numbers.
+    `expected`: the values, in words. `accepts`: may raise an InputError that says more. `kind`: as far as an option
+    must know: ``bool``, ``int``, ``float``, a ``list`` of numbers, or ``str``. `names`: the values, if they are some
+    names. `minimum`: the smallest value, if they are whole numbers.
     """
 
     expected: str
@@ -56,12 +55,11 @@ LINEAR, TREES_AND_NETS, AUTO, DATA = "Linear methods", "Trees and nets", "Method
 class Option:
     """How `rankwright train` takes a parameter; its type follows from the rules.
 
-    `section`: where the help lists it. `help`: what it is, for someone who has not read the documentation. `after`: the
-    parameter after which the section lists it; otherwise it comes before those that belong to the command. `default`:
-    what the help says of the default; None: the default of the field. `names`: its spellings; otherwise the name of the
-    parameter with hyphens, with ``--no-`` if it turns something off. `metavar`: what stands for the value. `choices`:
-    the words it takes, where they do not follow from the rules. `read`: what a text means, where that does not follow
-    from the rules. `alone`: whether ``--set`` does not take the parameter.
+    `help`: for someone who has not read the documentation. `after`: the parameter after which the section lists it;
+    otherwise it comes before those that belong to the command. `default`: what the help says of it; None: the default
+    of the field. `names`: its spellings; otherwise the name of the parameter with hyphens, with ``--no-`` if it turns
+    something off. `choices`, `read`: the words it takes, and what a text means, where that does not follow from the
+    rules. `alone`: whether ``--set`` does not take the parameter.
     """
 
     section: str
@@ -79,9 +77,9 @@ class Option:
 class Parameter:
     """The declaration of a parameter.
 
-    `default`: its default. `rules`: the values it accepts; without rules, the estimator checks it itself. `option`: how
-    `rankwright train` takes it. `set_by`: an option of the command that sets it, for all methods. `instead`: what to
-    write instead, where experiments and ``--set`` do not take it.
+    `rules`: the values it accepts; without rules, the estimator checks it itself. `option`: how `rankwright train`
+    takes it. `set_by`: an option of the command that sets it, for all methods. `instead`: what to write instead, where
+    experiments and ``--set`` do not take it.
     """
 
     default: Any
@@ -101,40 +99,21 @@ def parameter(default: Any, *rules: Rule, option: Option | None = None, set_by: 
 
     A parameter that several estimators have under one name has its option at one of them.
     """
-    return dataclasses.field(
-        default=default, metadata={"parameter": Parameter(default, rules, option, set_by, instead)}
-    )
+    return _field(Parameter(default, rules, option, set_by, instead))
+
+
+def common(name: str) -> Any:
+    """A field that many estimators have: callback, device, eval_measure, n_jobs or random_state."""
+    return _field(_COMMON[name])
+
+
+def _field(declaration: Parameter) -> Any:
+    return dataclasses.field(default=declaration.default, metadata={"parameter": declaration})
 
 
 def declared(estimator: type) -> dict[str, Parameter]:
-    """The declarations of an estimator's parameters, by name."""
     fields: Any = dataclasses.fields(estimator)
     return {field.name: field.metadata["parameter"] for field in fields if field.init}
-
-
-def seed_parameter() -> Any:
-    """The parameter ``random_state``."""
-    return parameter(0, SEED, NONE, set_by="--seed")
-
-
-def threads_parameter() -> Any:
-    """The parameter ``n_jobs``."""
-    return parameter(None, THREADS, NONE, set_by="--threads", instead="use --threads")
-
-
-def device_parameter() -> Any:
-    """The parameter ``device``."""
-    return parameter("cpu", DEVICE, set_by="--device")
-
-
-def choosing_parameter() -> Any:
-    """The parameter ``eval_measure``."""
-    return parameter(None, MEASURE, NONE, set_by="--measure", instead="write choose_by next to method")
-
-
-def callback_parameter() -> Any:
-    """The parameter ``callback``."""
-    return parameter(None, FUNCTION, NONE, instead=FOR_PYTHON)
 
 
 FOR_PYTHON = "it is for Python only"
@@ -151,7 +130,6 @@ def check_parameters(estimator: Any) -> None:
 
 
 def check_value(name: str, value: Any, rules: Sequence[Rule]) -> None:
-    """Check a parameter against its rules."""
     if rules and _is_too_large(value):
         raise InputError(f"{name} is {shown(value)}; expected a smaller number")
     if rules and not any(rule.accepts(value) for rule in rules):
@@ -209,6 +187,13 @@ SEED = Rule(
     f"a whole number from 0 to {_SEEDS - 1}, or a RandomState",
     lambda value: (_is_integer(value) and 0 <= value < _SEEDS) or isinstance(value, np.random.RandomState),
 )
+_COMMON = {
+    "callback": Parameter(None, (FUNCTION, NONE), instead=FOR_PYTHON),
+    "device": Parameter("cpu", (DEVICE,), set_by="--device"),
+    "eval_measure": Parameter(None, (MEASURE, NONE), set_by="--measure", instead="write choose_by next to method"),
+    "n_jobs": Parameter(None, (THREADS, NONE), set_by="--threads", instead="use --threads"),
+    "random_state": Parameter(0, (SEED, NONE), set_by="--seed"),
+}
 
 
 def _is_feature(value: Any) -> bool:
@@ -245,27 +230,24 @@ def _feature(text: str) -> str:
     return f"f{text.strip()}" if text.strip().isdecimal() else text.strip()
 
 
-def places_of(features: Iterable[Any], names: Sequence[str], what: str) -> list[int]:
-    """The numbers of features that a parameter gives by name or by number from 0.
-
-    `features`: of :data:`FEATURES` or :data:`DIRECTIONS`. `names`: the features of the data. `what`: the parameter, for
-    messages.
-    """
+def places_of(features: Iterable[Any], names: Sequence[str], parameter: str) -> list[int]:
+    """The numbers of the features of :data:`FEATURES` or :data:`DIRECTIONS`, given as a parameter of that name."""
     numbers = {name: at for at, name in enumerate(names)}
     places: list[int] = []
     for feature in features:
         at = numbers.get(feature, -1) if isinstance(feature, str) else int(feature)
         if not 0 <= at < len(names):
             listed = ", ".join(names[:_LISTED]) + (", …" if len(names) > _LISTED else "")
-            raise InputError(f"{what}: there is no feature {feature!r}; expected one of {listed}, or its number from 0")
+            raise InputError(
+                f"{parameter}: there is no feature {feature!r}; expected one of {listed}, or its number from 0"
+            )
         if at in places:
-            raise InputError(f"{what}: the feature {names[at]!r} is given twice")
+            raise InputError(f"{parameter}: the feature {names[at]!r} is given twice")
         places.append(at)
     return places
 
 
 def integer(minimum: int, maximum: int | None = None) -> Rule:
-    """Whole numbers of a range."""
     until = "" if maximum is None else f" to {maximum}"
     return Rule(
         f"a whole number from {minimum}{until}",
@@ -276,7 +258,6 @@ def integer(minimum: int, maximum: int | None = None) -> Rule:
 
 
 def one_of(*names: str) -> Rule:
-    """Some names."""
     listed = repr(names[0]) if len(names) == 1 else " or ".join(names)
     expected = listed if len(names) <= _FEW else "one of " + ", ".join(names)
     return Rule(expected, lambda value: isinstance(value, str) and value in names, names=names)
@@ -316,7 +297,7 @@ _NAMES = {
     "sample_weight": "weight",
     "eval_set": "valid_sets evals",
 }  # fmt: skip
-_OURS = {other: own for own, others in _NAMES.items() for other in others.split()}
+_OURS = {other: ours for ours, others in _NAMES.items() for other in others.split()}
 _MORE = {
     "max_depth": " (trees grow best-first, their depth is not limited)",
     "min_child_weight": " (a number of documents)",
@@ -325,19 +306,19 @@ _MORE = {
 }
 
 
-def hint(name: str, known: Iterable[str], elsewhere: Iterable[str] = (), where: str = "") -> str:
-    """What a parameter of LightGBM or XGBoost is called here; empty if it has no counterpart among the known.
+def hint(name: str, expected: Iterable[str], elsewhere: Iterable[str] = (), where: str = "") -> str:
+    """What a parameter of LightGBM or XGBoost is called here; empty if it has no counterpart among the expected.
 
-    `name`: the parameter that was given. `known`: those that could be given there. `elsewhere`: those that could be
-    given at another place. `where`: that place, in words.
+    `expected`: those that could be given there. `elsewhere`, `where`: those that could be given at another place, and
+    that place, in words.
 
     Examples
     --------
     >>> hint("num_leaves", ["n_trees", "max_leaves"])
     'num_leaves of LightGBM and XGBoost is max_leaves here'
     """
-    own = _OURS.get(name)
-    if own is None or own not in {*known, *elsewhere}:
+    ours = _OURS.get(name)
+    if ours is None or ours not in {*expected, *elsewhere}:
         return ""
-    place = "" if own in set(known) else f", {where}"
-    return f"{name} of LightGBM and XGBoost is {own} here{place}{_MORE.get(name, '')}"
+    place = "" if ours in set(expected) else f", {where}"
+    return f"{name} of LightGBM and XGBoost is {ours} here{place}{_MORE.get(name, '')}"

@@ -23,9 +23,9 @@ from rankwright.errors import InputError
 class Weights:
     """Weights in the data's own order, all above 0.
 
-    `queries`: one per query: its weight times the mean of its documents' weights. `documents`: one per document: its
-    weight times that of its query. `winning`: where labels are clicks: a factor per document for its clicks, with a
-    mean of 1 over documents of labels above 0. None if labels are judgements. `pair`: with clicks: a number per
+    `queries`: the weight of each query times the mean of its documents' weights. `documents`: the weight of each
+    document times that of its query. `winning`: where labels are clicks: a factor per document for its clicks, with a
+    mean of 1 over documents of labels above 0; None if labels are judgements. `pair`: with clicks: a number per
     document that is the same on all pages on which it was shown for the same query.
     """
 
@@ -44,7 +44,6 @@ class Weights:
         return some_queries(data, kept), selected
 
     def winning_of(self, kept: Array, data: RankingData) -> Array | None:
-        """The factors of the documents of some queries (a mask)."""
         return None if self.winning is None else self.winning[np.repeat(kept, data.sizes)]
 
     def relative(self, useful: Array) -> Weights:
@@ -79,14 +78,13 @@ def weigh(
 ) -> tuple[RankingData, Weights]:
     """The data without documents of weight 0, and the weights of the rest.
 
-    `data`: the data. `sample_weight`: one weight per row, in the caller's order of rows. `query_weight`: one weight per
-    query as ``{qid: weight}``, or per row, averaged. `queries`: one weight per query, in the data's order of queries.
-    `winning`: a factor per row for its clicks, in the caller's order of rows. `pair`: a number per row, in the caller's
-    order: the same for rows of the same query and document.
+    `sample_weight`, `winning`, `pair`: one per row, in the caller's order of rows. `query_weight`: one per query as
+    ``{qid: weight}``, or per row, averaged. `queries`: one weight per query, in the data's order of queries. `winning`:
+    a factor for clicks. `pair`: the same number for rows of the same query and document.
     """
     if not data.n_docs:
         raise InputError("the data has no documents; expected at least one")
-    arguments = [values if values is None or data.rows is None else values[data.rows] for values in (winning, pair)]
+    arguments = [in_own_order(values, data) for values in (winning, pair)]
     if sample_weight is None and query_weight is None and queries is None:
         weights = Weights(np.ones(data.n_queries), np.broadcast_to(1.0, data.n_docs), *arguments)
         return data, _around_one(weights, data)
@@ -135,23 +133,31 @@ def _of_queries(data: RankingData, query_weight: Any, queries: Any) -> Array:
         weights = _numbers(queries, "weights")
         if weights.shape != (data.n_queries,):
             raise InputError(f"{data.n_queries} queries but weights of shape {weights.shape}; expected one per query")
-        return _to_one(weights, "weights")
+        return _to_one(_checked(weights, "weights"))
     if isinstance(query_weight, Mapping):
-        missing = [query for query in data.query_ids.tolist() if query not in query_weight]
-        if missing:
-            raise InputError(f"query_weight has no entry for query {missing[0]!r}")
-        return _to_one(
-            _numbers([query_weight[query] for query in data.query_ids.tolist()], "query_weight"), "query_weight"
-        )
+        return _to_one(weights_by_query(data, query_weight, "query_weight"))
     if query_weight is not None:
         return _mean_per_query(data, _row_weights(data, query_weight, "query_weight"))
     return np.ones(data.n_queries)
 
 
-def _to_one(weights: Array, name: str) -> Array:
-    """Weights divided by the largest, which makes equal weights exactly 1."""
+def weights_by_query(data: RankingData, given: Mapping[Any, float], name: str) -> Array:
+    """One weight per query, from a mapping by query id; ``name`` is that of the parameter, for messages."""
+    queries = data.query_ids.tolist()
+    missing = [query for query in queries if query not in given]
+    if missing:
+        raise InputError(f"{name} has no entry for query {missing[0]!r}")
+    return _checked(_numbers([given[query] for query in queries], name), name)
+
+
+def _checked(weights: Array, name: str) -> Array:
     if not (np.isfinite(weights).all() and (weights >= 0).all()):
         raise InputError(f"{name} must be finite and at least 0")
+    return weights
+
+
+def _to_one(weights: Array) -> Array:
+    """Weights divided by the largest, which makes equal weights exactly 1."""
     largest = weights.max(initial=0.0)
     return weights / largest if largest > 0 else weights
 
@@ -160,8 +166,12 @@ def _row_weights(data: RankingData, values: Any, name: str) -> Array:
     array = _numbers(values, name)
     if array.shape != (data.n_docs,):
         raise InputError(f"{data.n_docs} rows but {name} of shape {array.shape}; expected one weight per row")
-    array = _to_one(array, name)
-    return array if data.rows is None else array[data.rows]
+    return np.asarray(in_own_order(_to_one(_checked(array, name)), data))
+
+
+def in_own_order(values: Any, data: RankingData) -> Any:
+    """A value per row of the caller's, or None, in the data's order."""
+    return values if values is None or data.rows is None else values[data.rows]
 
 
 def _numbers(values: Any, name: str) -> Array:

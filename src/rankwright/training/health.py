@@ -27,9 +27,8 @@ from rankwright.errors import InputError
 from rankwright.evaluation.evaluate import Evaluation, evaluate
 from rankwright.evaluation.render import figure, group_starts, rendered
 from rankwright.maxmargin.cost import DEFAULT_GRID
-from rankwright.maxmargin.proof import USELESS
 from rankwright.maxmargin.ranking_svm import RankingSVM
-from rankwright.maxmargin.structured_svm import StructuredSVM
+from rankwright.maxmargin.structured_svm import USELESS, StructuredSVM
 from rankwright.measures import Measure, parse_measure
 from rankwright.models.products import FASTMATH, add_rows, kernel_form, row_scores
 from rankwright.training.train import TRAINING, VALIDATION, about

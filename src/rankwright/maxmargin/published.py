@@ -1,16 +1,6 @@
-"""Algorithm 1 of SIGIR'07 as it stands: the n-slack cutting plane, one query after the other, to within ε.
+"""The papers' own algorithms for the same objective: the n-slack cutting plane and full-batch gradient descent.
 
-    W_i ← ∅ for every query i
-    repeat
-        for i = 1 … n:  ŷ ← the most violated ranking of query i at w
-                        if H_i(ŷ; w) > max(0, max over W_i of H_i(y; w)) + ε:
-                            W_i ← W_i ∪ {ŷ},  w ← minimum over all working sets
-    until no W_i has changed
-
-Working sets only grow. The minimum over them is found to a duality gap of a thousandth of C·ε, so that at the end the
-objective is within 1.001·C·ε of the optimum: no slack is more than ε above that of the working sets. After every sweep
-the objective is evaluated at the weights reached, for the certificate and to see whether the next sweep would change
-anything; the sweep uses what is found there until its weights change.
+Both come with the certificate of `rankwright.maxmargin.bundle`, which is the faster solver.
 """
 
 from __future__ import annotations
@@ -24,6 +14,21 @@ import numpy as np
 from rankwright._types import Array
 from rankwright.maxmargin.bundle import Check, Objective, PlaneBook, Solution
 
+# Algorithm 1 of SIGIR'07 as it stands: the n-slack cutting plane, one query after the other, to within ε.
+#
+#     W_i ← ∅ for every query i
+#     repeat
+#         for i = 1 … n:  ŷ ← the most violated ranking of query i at w
+#                         if H_i(ŷ; w) > max(0, max over W_i of H_i(y; w)) + ε:
+#                             W_i ← W_i ∪ {ŷ},  w ← minimum over all working sets
+#     until no W_i has changed
+#
+# Working sets only grow. The minimum over them is found to a duality gap of a thousandth of C·ε, so that at the end the
+# objective is within 1.001·C·ε of the optimum: no slack is more than ε above that of the working sets. After every
+# sweep the objective is evaluated at the weights reached, for the certificate and to see whether the next sweep would
+# change anything; the sweep uses what is found there until its weights change.
+
+
 _CLOSE = 1e-3  # share of C·ε: how well the problem over the working sets is solved
 _ACCURACY = 0.3  # share of that gap which smoothing may take, in Newton's method …
 _TRIES = 3  # … that often; then an interior point method takes over
@@ -31,7 +36,7 @@ _STEPS = 20
 
 
 class ByBlock(Objective, Protocol):
-    """What the solver needs besides: one block at a time."""
+    """What the n-slack cutting plane needs besides: one block at a time."""
 
     @property
     def costs(self) -> Array:
@@ -102,7 +107,7 @@ def solve_n_slack(
     returns True stops training; so does Ctrl-C. Either way the best weights evaluated so far are returned, with the gap
     that they have.
     """
-    run = _Run(objective, book, epsilon)
+    run = _NSlackRun(objective, book, epsilon)
     path: list[Check] = []
     interrupted = False
     try:
@@ -130,7 +135,7 @@ def solve_n_slack(
     )
 
 
-class _Run:
+class _NSlackRun:
     """Where a training stands: the planes at the weights last evaluated, and the best of all weights evaluated."""
 
     def __init__(self, objective: ByBlock, book: WorkingSets, epsilon: float) -> None:
@@ -153,7 +158,6 @@ class _Run:
         return bool((self._planes.values > self._slacks + self._allowed).any())
 
     def evaluate(self) -> None:
-        """The objective at the weights, exactly."""
         book = self._book
         self._planes = self._objective.evaluate(book.w)
         value = 0.5 * float(book.w @ book.w) + float(self._planes.values.sum())
@@ -184,3 +188,107 @@ class _Run:
         slacks = self._book.optimise(self._close)
         self._on_planes += time.perf_counter() - started
         return slacks
+
+
+# Full-batch gradient descent, as Ranking SVM for IR was first trained (SIGIR'06, Figure 3).
+#
+#     P(w) = ½‖w‖² + Σ_b H_b(w),   subgradient w − Σ_b v_b,   v_b the plane of block b at w
+#
+# Every pass gives a plane, and any mean of planes a lower bound of P; the best mean is updated by one line search a
+# pass (Frank–Wolfe in the dual), so the result comes with a gap. The gap is valid, but descent does not need it and
+# does not make it small.
+
+
+_LOOK_BACK = 10  # passes
+_LITTLE = 0.1  # of tol: training ends if the objective falls by less in that many passes
+_SUFFICIENT = 0.1  # share of the descent promised by the gradient
+_SHORTEST = 1e-12
+
+
+def descend(
+    objective: Objective,
+    w: Array,
+    *,
+    rate: float | None,
+    tol: float,
+    max_passes: int,
+    callback: Callable[[Check], Any] | None = None,
+) -> Solution:
+    """Descend from ``w`` until ten passes lower the objective by less than a tenth of ``tol``, relatively.
+
+    With a ``rate`` every step is rate · gradient, as in the paper's Figure 3. Without, a step is halved until it
+    descends enough, and the next one starts from twice its length; every trial is a pass. The weights returned are the
+    best seen; ``stalled`` says that the rate is too large: the last step ended above where training began.
+    """
+    began = time.perf_counter()
+    bound = _Bound(len(w))
+    w = w.copy()
+    best_w, best = w, np.inf
+    here, gradient = np.inf, np.zeros_like(w)
+    step = rate if rate is not None else 0.0
+    trial = w
+    path: list[Check] = []
+    interrupted, value = False, np.inf
+    try:
+        for passes in range(1, max_passes + 1):
+            planes = objective.evaluate(trial)
+            slope = planes.vectors.sum(axis=0)
+            with np.errstate(over="ignore", invalid="ignore"):  # a rate may be too large
+                value = 0.5 * float(trial @ trial) + float(planes.values.sum())
+            if np.isfinite(value):
+                bound.add(float(planes.losses.sum()), slope)
+            if value < best:
+                best_w, best = trial.copy(), value
+            gap = max(0.0, best - bound.value) / best if best > 0 else 0.0
+            check = Check(passes, best, min(bound.value, best), gap, time.perf_counter() - began, 0.0)
+            path.append(check)
+            stop = callback(check) if callback is not None else False
+            if gap <= tol or stop is True:
+                break
+            if _is_flat(path, tol) or (rate is not None and not np.isfinite(value)):
+                break
+            if rate is not None or value <= here - _SUFFICIENT * step * float(gradient @ gradient):
+                w, here, gradient = trial, value, trial - slope
+                step = _next_step(step, rate, gradient)
+            else:
+                step *= 0.5
+                if step < _SHORTEST:
+                    break
+            trial = w - step * gradient
+    except KeyboardInterrupt:
+        if not path:
+            raise
+        interrupted = True
+    stalled = rate is not None and not value <= path[0].primal
+    return Solution(best_w, path[-1].primal, path[-1].gap, tuple(path), interrupted, stalled)
+
+
+def _next_step(step: float, rate: float | None, gradient: Array) -> float:
+    if rate is not None:
+        return rate
+    return 2.0 * step if step > 0 else 1.0 / max(float(np.sqrt(gradient @ gradient)), 1e-300)
+
+
+def _is_flat(path: list[Check], tol: float) -> bool:
+    if len(path) <= _LOOK_BACK:
+        return False
+    before, now = path[-1 - _LOOK_BACK].primal, path[-1].primal
+    return before - now <= _LITTLE * tol * now
+
+
+class _Bound:
+    """The best lower bound that a mean of the planes so far gives: ℓ·share − ½ share² ‖v‖², for the best share."""
+
+    def __init__(self, n_features: int) -> None:
+        self.loss, self.vector = 0.0, np.zeros(n_features)
+        self.value = 0.0
+
+    def add(self, loss: float, vector: Array) -> None:
+        """Move the mean towards a plane as far as that raises ℓ − ½‖v‖²."""
+        apart = vector - self.vector
+        square = float(apart @ apart)
+        gain = loss - self.loss - float(self.vector @ apart)
+        share = min(1.0, max(0.0, gain / square)) if square > 0 else 0.0
+        self.loss += share * (loss - self.loss)
+        self.vector += share * apart
+        self.value = max(self.value, self.loss - 0.5 * float(self.vector @ self.vector))
