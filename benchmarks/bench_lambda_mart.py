@@ -81,7 +81,7 @@ class Ours:
 
     def fit(self, X: Array, y: Array) -> Any:
         """Train."""
-        from rankwright.boosting.lambda_mart import LambdaMART
+        from rankwright.boosting.tree_rankers import LambdaMART
 
         ranker = LambdaMART(
             self.n_trees, RATE, LEAVES, max_bins=BINS, min_rows=MIN_ROWS, truncation=TRUNCATION, n_jobs=self.threads
@@ -213,13 +213,12 @@ def compare_data_sets(n_docs: int, n_held_out: int, n_trees: int, n_sets: int) -
 @contextmanager
 def watched(spent: dict[str, float]) -> Iterator[None]:
     """Add up the seconds spent in each part of training."""
-    from rankwright.boosting import binning, grow, lambdas
+    from rankwright.boosting import grow, lambdas, training_rows
     from rankwright.boosting import learner as tree_learner
-    from rankwright.data import hashes as content_order
 
     places = [
-        (binning, "bin_features", "binning"),
-        (content_order, "content_order", "tie order"),
+        (training_rows, "bin_features", "binning"),
+        (training_rows, "content_order", "tie order"),
         (lambdas.Lambdas, "evaluate", "gradients"),
         (grow, "pack", "packing"),
         (grow.LocalHistograms, "_gather", "gathering"),

@@ -48,13 +48,13 @@ def measure_upload(X: Array) -> None:
 
 def measure_scoring(X: Array, limits: Limits, repeat: int) -> None:
     """Linear scores of all rows, once they are on the device."""
-    from rankwright.gpu import products
+    from rankwright.gpu import scoring
 
     rng, floor = np.random.default_rng(0), X.nbytes / limits.bytes
     there, weights = device.upload(X), device.upload(rng.standard_normal((X.shape[1],)))
     scores = cuda.device_array(len(X), np.float64)
     for name, order in (("in order", np.arange(len(X))), ("shuffled", rng.permutation(len(X)))):
-        launch = partial(products.launch_scores, 0, there, device.upload(order), weights, scores)
+        launch = partial(scoring.launch_scores, 0, there, device.upload(order), weights, scores)
         seconds = timed(launch, 3 * repeat, times=10)
         share = floor / seconds
         times = f"{seconds * 1e3:.3f} ms, floor {floor * 1e3:.3f} ms"

@@ -88,7 +88,7 @@ def parts_of_a_tree(ranker: Any, data: RankingData, limits: Limits) -> None:
     """Binning and gradients apart."""
     from rankwright.boosting.binning import bin_features
     from rankwright.gpu.lambdas import DeviceLambdas
-    from rankwright.gpu.trees.state import bins_like
+    from rankwright.gpu.trees.rows import bins_like
     from rankwright.measures import parse_measure
 
     ends = bin_features(data.X[:PART], BINS).ends

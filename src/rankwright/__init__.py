@@ -30,11 +30,13 @@ _HOMES = {
     ),
     "rankwright.adaptation.ways": ("Adapted", "adapt"),
     "rankwright.boosting.lambda_boost": ("LambdaBoost",),
-    "rankwright.boosting.lambda_mart": ("LambdaMART",),
-    "rankwright.boosting.mc_rank": ("McRank",),
     "rankwright.boosting.tree_model": (
         "GradeModel",
         "TreeModel",
+    ),
+    "rankwright.boosting.tree_rankers": (
+        "LambdaMART",
+        "McRank",
     ),
     "rankwright.clicks.estimates": (
         "ClickEstimates",

@@ -11,9 +11,9 @@ from rankwright.boosting.forest import Forest
 from rankwright.boosting.grow import Grower, LocalHistograms
 from rankwright.boosting.lambdas import Lambdas
 from rankwright.boosting.learner import LocalLearner, TreesPerClass, tree_scores
-from rankwright.boosting.mc_rank import Grades
-from rankwright.boosting.rounds import boost
+from rankwright.boosting.rounds import Boosting, boost
 from rankwright.boosting.tree_model import TreeModel
+from rankwright.boosting.tree_rankers import Grades
 
 
 class Plain:
@@ -46,10 +46,11 @@ def values_by_round(values):
 
 
 def boosted(values=None, n_rounds=10, start=(0.0, 0.5), **settings):
-    learner, scores = Steps(), np.zeros(3)
+    learner, scores, valid_scores = Steps(), np.zeros(3), None
     if values is not None:
-        settings |= {"valid": values_by_round(values), "valid_scores": np.array(start)}
-    return boost(Plain(np.ones(3)), learner, scores, n_rounds=n_rounds, **settings), learner, scores
+        settings["valid"], valid_scores = values_by_round(values), np.array(start)
+    boosting = Boosting(Plain(np.ones(3)), learner, scores, valid_scores)
+    return boost(boosting, n_rounds=n_rounds, **settings), learner, scores
 
 
 def make(n=400, d=5, seed=0):
@@ -96,7 +97,7 @@ def test_scores_that_are_all_equal_are_no_ranking_to_keep(start):
     def value(scores):
         return [5, 1, 2, 3, 4, 4, 4, 3, 2, 1, 0][int(scores.flat[0])]
 
-    found = boost(Plain(np.ones(3)), Steps(), np.zeros(3), n_rounds=10, valid=value, valid_scores=np.array(start))
+    found = boost(Boosting(Plain(np.ones(3)), Steps(), np.zeros(3), np.array(start)), n_rounds=10, valid=value)
     assert found.n_rounds == 4  # not 0: the value of the start is that of the order in the file
 
 
@@ -200,10 +201,8 @@ def test_scores_are_those_of_the_trees(settings):
     X_valid, _ = make(seed=1)
     learner = learner_of(X, X_valid=X_valid, **settings)
     scores, valid_scores = np.full(len(X), 0.5), np.full(len(X), -2.0)
-    boost(
-        Plain(targets), learner, scores, n_rounds=20, valid=lambda scores: -np.abs(scores).sum(),
-        valid_scores=valid_scores,
-    )  # fmt: skip
+    boosting = Boosting(Plain(targets), learner, scores, valid_scores)
+    boost(boosting, n_rounds=20, valid=lambda scores: -np.abs(scores).sum())
     model = TreeModel(5, None, Forest.of(learner.trees))
     assert len(learner.trees) == 20
     np.testing.assert_allclose(scores, 0.5 + model.score(X), rtol=1e-12, atol=1e-12)
@@ -233,7 +232,7 @@ def test_draws_depend_on_the_seed_and_the_round_only():
 
     def trees(seed, rounds):
         learner, scores = learner_of(X, seed=seed, tree_rows=0.5), np.zeros(len(X))
-        boost(Plain(targets), learner, scores, n_rounds=rounds)
+        boost(Boosting(Plain(targets), learner, scores), n_rounds=rounds)
         return [tree.threshold.tobytes() for tree in learner.trees]
 
     assert trees(3, 6)[:4] == trees(3, 4)
@@ -246,7 +245,7 @@ def test_a_tree_for_each_class():
     objective = Grades(np.digitize(targets, [-0.5, 0.5]).astype(float), np.ones(len(X)), "softmax")
     learner = TreesPerClass([learner_of(X, seed=at, X_valid=X[:7]) for at in range(3)])
     scores, valid_scores = np.tile(objective.starts[:, None], len(X)), np.tile(objective.starts[:, None], 7)
-    boost(objective, learner, scores, n_rounds=6, valid=lambda scores: 0.0, valid_scores=valid_scores)
+    boost(Boosting(objective, learner, scores, valid_scores), n_rounds=6, valid=lambda scores: 0.0)
     for at, one in enumerate(learner.learners):
         model = TreeModel(5, None, Forest.of(one.trees))
         assert len(one.trees) == 6

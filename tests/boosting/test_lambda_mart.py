@@ -6,11 +6,10 @@ from scipy import sparse
 from sklearn.base import clone
 
 from rankwright import InputError, RankingData, evaluate
-from rankwright.boosting import tree_ranker
+from rankwright.boosting import tree_rankers
 from rankwright.boosting.lambda_boost import LambdaBoost
-from rankwright.boosting.lambda_mart import LambdaMART
-from rankwright.boosting.mc_rank import McRank
 from rankwright.boosting.tree_model import TreeModel
+from rankwright.boosting.tree_rankers import LambdaMART, McRank
 from rankwright.errors import InputWarning
 from rankwright.maxmargin.structured_svm import StructuredSVM
 from rankwright.measures import parse_measure
@@ -182,7 +181,7 @@ def test_what_is_drawn_depends_on_the_seed():
         assert bits(one) != bits(other)
         assert bits(one) != bits(plain)
         assert evaluate(y, one, qid, measures=["nDCG@10"]).means["nDCG@10"] > 0.8
-    for one, same in ((True, tree_ranker.NODE_SHARE), (True, np.True_), (False, 1.0), (False, np.False_)):
+    for one, same in ((True, tree_rankers.NODE_SHARE), (True, np.True_), (False, 1.0), (False, np.False_)):
         models = [LambdaMART(randomize_nodes=value, **QUICK).fit(X, y, qid).predict(X) for value in (one, same)]
         assert bits(models[0]) == bits(models[1])
 
@@ -344,7 +343,7 @@ def test_labels_that_are_not_numbers_and_too_many_documents(monkeypatch):
     X, _, qid = make(5)
     with pytest.raises(InputError, match=r"could not convert|must be numbers"):
         LambdaMART(**QUICK).fit(X, ["good", "bad", "ugly"] * 25, qid)
-    monkeypatch.setattr(tree_ranker, "_MOST_LOCAL_ROWS", 74)
+    monkeypatch.setattr(tree_rankers, "_MOST_LOCAL_ROWS", 74)
     with pytest.raises(InputError, match="75 documents; trees can be grown on at most 74"):
         LambdaMART(**QUICK).fit(X, qid % 2, qid)
 

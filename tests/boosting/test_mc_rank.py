@@ -8,8 +8,8 @@ from scipy import sparse
 from sklearn.base import clone
 
 from rankwright import InputError, RankingData, evaluate
-from rankwright.boosting.mc_rank import McRank
 from rankwright.boosting.tree_model import GradeModel, expected_grade
+from rankwright.boosting.tree_rankers import McRank
 from rankwright.errors import InputWarning
 from rankwright.maxmargin.structured_svm import StructuredSVM
 from rankwright.models.saving import load_model

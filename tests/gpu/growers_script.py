@@ -7,7 +7,7 @@ from rankwright.boosting.partitions import BinLayout, Cuts, Units
 from rankwright.data.threads import Team
 from rankwright.gpu.trees.grower import DeviceGrower, DeviceTrees
 from rankwright.gpu.trees.partitions import DeviceNodeRows
-from rankwright.gpu.trees.state import bin_on_device
+from rankwright.gpu.trees.rows import bin_on_device
 
 TREE = ("feature", "threshold", "missing_left", "left", "value", "gain", "count", "subset", "sets")
 

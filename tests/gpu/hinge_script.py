@@ -3,7 +3,7 @@
 from hinge_cases import NAMES, asked, labels_of, oracle_of
 
 from rankwright.gpu.device import upload
-from rankwright.gpu.hinge import Arranged, CudaHinge
+from rankwright.gpu.training import Arranged, CudaHinge
 
 
 def main(given):

@@ -109,7 +109,7 @@ def test_a_forest_scores_as_on_the_cpu(found, case, dtype):
     names = ("feature", "threshold", "missing_left", "left", "value", "gain", "count", "subset", "sets")
     own = {name: found[f"{at}_{name}"] for name in names}
     roots = np.flatnonzero(np.arange(len(own["feature"])) % (2 * MAX_LEAVES - 1) == 0)
-    forest = Forest(roots, **own)
+    forest = Forest(**own, roots=roots)
     scores = np.zeros(len(found["rows"]))
     add_scores(forest, found["rows"].astype(dtype), scores)
     assert np.array_equal(found[f"{at}_by_{dtype}"], scores)

@@ -9,11 +9,10 @@ from hinge_cases import asked, labels_of, oracle_of
 
 from rankwright.data.dataset import RankingData, some_queries
 from rankwright.data.places import place_of
-from rankwright.gpu import products, training
+from rankwright.gpu import scoring, training
 from rankwright.gpu.device import download, upload
-from rankwright.gpu.hinge import Arranged, CudaHinge
 from rankwright.gpu.scoring import linear_scores
-from rankwright.gpu.training import Streamed
+from rankwright.gpu.training import Arranged, CudaHinge, Streamed
 from rankwright.maxmargin.order import LossData
 from rankwright.models.linear import LinearModel
 
@@ -53,7 +52,7 @@ def main(given):
     found["linear"] = linear_scores(LinearModel(weights), data.X)
     for at, (X, rows, of_columns) in enumerate(training_cases.scored(given["many_rows"], given["many_columns"])):
         scores = upload(np.full(len(rows), -1.0))
-        products.launch_scores(0, upload(X), upload(rows), upload(of_columns), scores)
+        scoring.launch_scores(0, upload(X), upload(rows), upload(of_columns), scores)
         found[f"scored {at}"] = download(scores)
     spread = np.array([[1.0, 1e-30], [1.0, 1.0]], np.float32)
     found["too fine"] = np.array(training.statistics_on(upload(spread), upload(np.arange(2)), summed=True) is None)

@@ -10,7 +10,7 @@ from rankwright.data.threads import Team
 from rankwright.gpu import device
 from rankwright.gpu.trees import partitions as parts
 from rankwright.gpu.trees import partitions as pieces
-from rankwright.gpu.trees import state
+from rankwright.gpu.trees import rows
 
 NODES = ("feature", "threshold", "missing_left", "left", "value", "count")
 
@@ -59,7 +59,7 @@ def main(given):
     pieces._BLOCK_BYTES, pieces._LEAST = 20 * of_bins, 16  # some blocks on a real device, too
     for name, room in (("all", free()), ("some", 85 * of_row), ("nothing", 0)):
         device.free_bytes = parts.device.free_bytes = lambda room=room: int(room / parts._SHARE) + 1
-        state.have_room = lambda *sizes: True
+        rows.have_room = lambda *sizes: True
         part = parts.DeviceNodeRows(X, order, ends, layout, given["keys"], Team(1))
         found[f"{name} stays"] = np.array([block.stays for block in part._blocks])
         found |= {f"{name} {key}": value for key, value in asked(part, given).items()}

@@ -7,7 +7,7 @@ from rankwright.boosting.forest import Forest
 from rankwright.boosting.tree_model import TreeModel
 from rankwright.gpu.scoring import DeviceForest, model_scores
 from rankwright.gpu.trees.grower import DeviceGrower, DeviceTrees, binned
-from rankwright.gpu.trees.state import bin_on_device
+from rankwright.gpu.trees.rows import bin_on_device
 
 NODES = ("feature", "threshold", "missing_left", "left", "value", "gain", "count", "subset", "sets")
 

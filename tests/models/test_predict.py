@@ -29,7 +29,6 @@ SCALED = dataclasses.replace(LINEAR, query_scaling="minmax")
 def stump(value):
     """A tree of one split."""
     return Forest(
-        np.array([0]),
         np.array([1, -1, -1], np.int32),
         np.array([0.1, 0.0, 0.0]),
         np.array([True, False, False]),
@@ -37,6 +36,7 @@ def stump(value):
         np.array([0.0, -value, value]),
         np.array([1.0, 0.0, 0.0]),
         np.array([3.0, 2.0, 1.0]),
+        roots=np.array([0]),
     )
 
 

@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from rankwright import InputError, RankingData
-from rankwright.boosting.lambda_mart import LambdaMART
+from rankwright.boosting.tree_rankers import LambdaMART
 from rankwright.maxmargin.ranking_svm import RankingSVM
 from rankwright.maxmargin.structured_svm import StructuredSVM
 

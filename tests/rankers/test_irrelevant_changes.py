@@ -5,9 +5,8 @@ import pytest
 from scipy import sparse
 
 from rankwright.boosting.lambda_boost import LambdaBoost
-from rankwright.boosting.lambda_mart import LambdaMART
 from rankwright.boosting.lambdas import Lambdas
-from rankwright.boosting.mc_rank import McRank
+from rankwright.boosting.tree_rankers import LambdaMART, McRank
 from rankwright.nets.lambda_rank import LambdaRank, RankNet
 from rankwright.nets.training import NetTrainer
 

@@ -13,8 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rankwright import InputError, QueryKFold, evaluate
-from rankwright.boosting.lambda_mart import LambdaMART
-from rankwright.boosting.mc_rank import McRank
+from rankwright.boosting.tree_rankers import LambdaMART, McRank
 from rankwright.maxmargin.ranking_svm import RankingSVM
 from rankwright.maxmargin.structured_svm import StructuredSVM
 

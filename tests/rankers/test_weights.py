@@ -7,7 +7,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from rankwright import InputError, RankingData
-from rankwright.boosting.mc_rank import McRank
+from rankwright.boosting.tree_rankers import McRank
 from rankwright.maxmargin.accuracy import AccuracySVM
 from rankwright.maxmargin.ranking_svm import RankingSVM
 from rankwright.maxmargin.structured_svm import StructuredSVM

@@ -96,10 +96,7 @@ def bin_ends(
     def ends_of(first: int) -> list[Array]:
         columns = np.empty((min(_COLUMNS, d - first), len(rows)), X.dtype)
         _columns(X, rows, first, columns)
-        each = enumerate(columns, first)
-        return [
-            category_ends(categories[j]) if j in categories else quantile_ends(column, max_bins) for j, column in each
-        ]
+        return [feature_ends(column, max_bins, categories.get(j)) for j, column in enumerate(columns, first)]
 
     return tuple(chain.from_iterable(team.each(ends_of, [(first,) for first in range(0, d, _COLUMNS)])))
 
@@ -118,12 +115,13 @@ def sample_rows(n: int, seed: int) -> Array:
     return np.sort(np.random.default_rng(seed).choice(n, _SAMPLE, replace=False))
 
 
-def category_ends(n_categories: int) -> Array:
-    return np.arange(max(n_categories - 1, 0)) + 0.5
+def feature_ends(values: Array, max_bins: int, n_categories: int | None = None) -> Array:
+    """The ends of a feature's bins: between neighbouring values, with sizes as equal as possible.
 
-
-def quantile_ends(values: Array, max_bins: int) -> Array:
-    """The ends of a feature's bins: between neighbouring values, with sizes as equal as possible."""
+    With ``n_categories``, the values are numbers of categories, and each has a bin.
+    """
+    if n_categories is not None:
+        return np.arange(max(n_categories - 1, 0)) + 0.5
     values = np.sort(values)  # NaN comes last
     n = len(values) - int(np.isnan(values).sum())
     values = values[:n]

@@ -27,13 +27,7 @@ _STEPS = 64  # numbers next to the difference that may give the sum
 
 
 def rounded_down(threshold: npt.ArrayLike, dtype: Any = np.float32) -> Array:
-    """The largest number of a type up to each threshold, infinite ones too.
-
-    Examples
-    --------
-    >>> rounded_down([0.1, 1.0, 1e300]).tolist()
-    [0.09999999403953552, 1.0, 3.4028234663852886e+38]
-    """
+    """The largest number of a type up to each threshold, infinite ones too."""
     wide = np.asarray(threshold, np.float64)
     with np.errstate(over="ignore", under="ignore"):
         near = wide.astype(dtype)
@@ -47,13 +41,7 @@ def for_at_most(threshold: npt.ArrayLike, dtype: Any = np.float32) -> Array:
 
 
 def for_below(threshold: npt.ArrayLike, dtype: Any = np.float32) -> Array:
-    """What to write for ``x < …``.
-
-    Examples
-    --------
-    >>> (np.float32(0.1) < for_below(0.1)).item(), (np.float32(1.0) < for_below(1.0)).item()
-    (False, True)
-    """
+    """What to write for ``x < …``."""
     limits = np.finfo(dtype)
     with np.errstate(over="ignore", under="ignore"):
         above = np.nextafter(rounded_down(threshold, dtype), np.array(np.inf, dtype))
@@ -87,12 +75,9 @@ def number_text(value: Any) -> str:
     ('0.1', '0.1', '3.0')
     """
     if isinstance(value, np.float32):
-        short = (
-            np.format_float_scientific(value, unique=True, trim="0")
-            if 0 < abs(value) < 1e-4 or abs(value) >= 1e16
-            else None
-        )
-        short = short or np.format_float_positional(value, unique=True, trim="0")
+        is_extreme = 0 < abs(value) < 1e-4 or abs(value) >= 1e16
+        form = np.format_float_scientific if is_extreme else np.format_float_positional
+        short = form(value, unique=True, trim="0")
         return short if np.float32(float(short)) == value else repr(float(value))
     return repr(float(value))
 
@@ -101,13 +86,7 @@ _OVER = 2.0**128 - 2.0**103  # from here on, numbers are rounded to infinity
 
 
 def single(value: float) -> float:
-    """A number rounded to float32.
-
-    Examples
-    --------
-    >>> single(0.1)
-    0.10000000149011612
-    """
+    """A number rounded to float32."""
     with np.errstate(over="ignore"):
         return float(np.float32(value))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,8 @@ _NODES = ("feature", "threshold", "missing_left", "left", "value", "gain", "coun
 
 
 @dataclass(frozen=True, eq=False)
-class Tree:
-    """The nodes of a tree, the root first; the children of a node are adjacent.
+class TreeNodes:
+    """Nodes of trees; the children of a node are adjacent.
 
     `feature`: −1 for a leaf. `threshold`: values up to it go to the left child. `missing_left`: whether missing values
     go left. `left`: the left child; the right one is the next node. `value`: value of a leaf. `gain`: reduction of the
@@ -43,42 +43,38 @@ class Tree:
     sets: Any = None
 
     def __post_init__(self) -> None:
-        _without_sets(self)
+        if self.subset is None:
+            object.__setattr__(self, "subset", np.full(len(self.feature), -1, np.int32))
+        if self.sets is None:
+            object.__setattr__(self, "sets", np.empty((0, SET_WORDS), np.uint64))
+
+
+class Tree(TreeNodes):
+    """The nodes of a tree, the root first."""
 
 
 @dataclass(frozen=True, eq=False)
-class Forest:
-    """The nodes of all trees, one tree after the other; node numbers run through all trees.
+class Forest(TreeNodes):
+    """The nodes of all trees, one tree after the other; node numbers run through all trees. Values are already shrunk.
 
-    `roots`: the first node of every tree. `feature`, `threshold`, `missing_left`, `left`, `value`, `gain`, `count`,
-    `subset`, `sets`: as in :class:`~rankwright.boosting.forest.Tree`; values are already shrunk.
+    `roots`: the first node of every tree.
     """
 
-    roots: Array
-    feature: Array
-    threshold: Array
-    missing_left: Array
-    left: Array
-    value: Array
-    gain: Array
-    count: Array
-    subset: Any = None
-    sets: Any = None
-
-    def __post_init__(self) -> None:
-        _without_sets(self)
+    roots: Array = field(kw_only=True)
 
     @classmethod
     def of(cls, trees: Sequence[Tree]) -> Forest:
-        none, start = np.empty(0, np.float64), np.zeros(1, np.int64)
-        empty = (none.astype(np.int32), none, none.astype(np.bool_), none.astype(np.int32), none, none, none)
-        alone = [cls(start, **{name: getattr(tree, name) for name in (*_NODES, "sets")}) for tree in trees]
-        return cls.join(alone) if trees else cls(start[:0], *empty)
+        start = np.zeros(1, np.int64)
+        return cls.join(
+            [cls(**{name: getattr(tree, name) for name in (*_NODES, "sets")}, roots=start) for tree in trees]
+        )
 
     @classmethod
     def join(cls, forests: Sequence[Forest]) -> Forest:
         if not forests:
-            return cls.of([])
+            none, roots = np.empty(0), np.empty(0, np.int64)
+            numbers = none.astype(np.int32)
+            return cls(numbers, none, none.astype(np.bool_), numbers, none, none, none, roots=roots)
         shifts, further = (
             np.concatenate([[0], np.cumsum([len(getattr(forest, name)) for forest in forests])])[:-1]
             for name in ("feature", "sets")
@@ -123,7 +119,6 @@ class Forest:
             raise InputError("a split of the trees has a set of categories and no categorical feature, or the reverse")
 
     def scaled(self, factor: float) -> Forest:
-        """The same trees with all leaf values multiplied by ``factor``."""
         return self if factor == 1.0 else dataclasses.replace(self, value=factor * self.value)
 
     @property
@@ -134,10 +129,3 @@ class Forest:
         stop = int(self.roots[n_trees]) if n_trees < self.n_trees else len(self.feature)
         nodes = {name: getattr(self, name)[:stop] for name in _NODES}
         return dataclasses.replace(self, roots=self.roots[:n_trees], **nodes)
-
-
-def _without_sets(nodes: Tree | Forest) -> None:
-    if nodes.subset is None:
-        object.__setattr__(nodes, "subset", np.full(len(nodes.feature), -1, np.int32))
-    if nodes.sets is None:
-        object.__setattr__(nodes, "sets", np.empty((0, SET_WORDS), np.uint64))

@@ -59,12 +59,12 @@ def pack(gradients: Array, hessians: Array | None = None, team: Team | None = No
     values = np.empty(n, np.int64)
     if hessians is None:
         per_row = room // max(n, 1)
-        given = [(gradients[own], 1.0 / gradient_unit, per_row, values[own]) for own in shares]
+        given = [(gradients[share], 1.0 / gradient_unit, per_row, values[share]) for share in shares]
         team.each(_pack_counted, given)
         return Packed(values, gradient_unit, 1.0 / per_row, per_row, True)
     hessian_unit = max(_total(hessians, shares, team) / room, LEAST_UNIT)
     units = (1.0 / gradient_unit, 1.0 / hessian_unit)
-    largest = team.each(_pack, [(gradients[own], hessians[own], *units, values[own]) for own in shares])
+    largest = team.each(_pack, [(gradients[share], hessians[share], *units, values[share]) for share in shares])
     return Packed(values, gradient_unit, hessian_unit, int(max(largest)), False)
 
 

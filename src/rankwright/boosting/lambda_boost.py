@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rankwright._types import Array
-from rankwright.boosting.rounds import Boosted, BoostedRanker, Boosting, Run, lambda_gradients
+from rankwright.boosting.rounds import Boosted, BoostedRanker, Boosting, LambdaSettings, Run
 from rankwright.data import sparse
 from rankwright.data.dataset import RankingData, rows_in, stored
 from rankwright.data.statistics import statistics_of
@@ -46,20 +46,12 @@ class LambdaBoost(BoostedRanker, FromBackground):
         Ignore pairs of documents that are both below this rank.
     standardize : bool
         Compare features after subtracting the mean and dividing by the standard deviation; False: raw values.
-    patience : int, optional
-        Stop after this many rounds without a better value on ``eval_set``, or on average over the folds of ``cv``.
-    cv : int or "auto", optional
-        Without ``eval_set``: choose the number of rounds by cross-validation with this many folds of queries,
-        then train on all queries. ``"auto"``: 5 folds, of which one alone is held out from 500 queries on.
+    patience, cv, n_jobs, callback
+        As for :class:`LambdaMART`.
     background : fitted ranker, model or SavedModel, optional
         Model to start from. The trained model contains it, and so does its file.
     eval_measure : str or Measure, optional
         Measure to choose the number of rounds by; default ``measure``.
-    n_jobs : int, optional
-        Threads; default 1, -1 for all cores. The model does not depend on it.
-    callback : callable, optional
-        Called with a :class:`~rankwright.boosting.rounds.BoostingRound` after every round; returning True stops
-        training.
 
     Attributes
     ----------
@@ -69,14 +61,8 @@ class LambdaBoost(BoostedRanker, FromBackground):
         What was learnt, as weights of the raw features.
     n_rounds_ : int
         Rounds kept.
-    path_ : tuple of BoostingRound
-        Value on validation data and seconds after every round.
-    cv_ : CrossValidation or None
-        What cross-validation found: its honest estimate ``value``, and out-of-fold ``scores``.
-    n_queries_, n_queries_skipped_ : int
-        Queries trained on, and queries skipped because they have no order to learn.
-    training_ : Fitted
-        All facts of the training, as :meth:`fit_data` returns them.
+    path_, cv_, n_queries_, n_queries_skipped_, training_
+        As for :class:`LambdaMART`.
 
     Examples
     --------
@@ -106,19 +92,16 @@ class LambdaBoost(BoostedRanker, FromBackground):
         return parse_measure(self.measure)
 
     def _run(self, task: Task) -> Run:
-
         data, valid, start = task.data, task.valid, Start.of(self.background, task.data)
-        weights = task.weights.queries
-        lambdas = lambda_gradients(data, self.measure, self.truncation, self.n_jobs, weights)
+        weights, threads = task.weights.queries, threads_of(self.n_jobs)
+        lambdas = LambdaSettings.of(self.measure, self.truncation).on(data.labels, data.indptr, weights, None, threads)
         learner = FeatureLearner(
-            stored(data)[0],
-            *statistics_of(data, threads_of(self.n_jobs)).shift_and_scale(self.standardize),
+            data,
+            valid,
+            *statistics_of(data, threads).shift_and_scale(self.standardize),
             rate=self.learning_rate,
             weights=np.repeat(weights, data.sizes),
-            X_valid=None if valid is None else stored(valid)[0],
-            threads=threads_of(self.n_jobs),
-            rows=rows_in(data),
-            rows_valid=None if valid is None else rows_in(valid),
+            threads=threads,
         )
         valid_scores = None if valid is None else start.scores(valid)
 
@@ -154,37 +137,30 @@ _CHUNK_VALUES = 1 << 16  # in float64 at a time
 class FeatureLearner:
     """Features for the rounds of boosting.
 
-    `X`: features. `mean`, `scale`: features are used as (x − mean) / scale; a scale of inf leaves a feature out.
-    `rate`: share of the coefficient to add. `weights`: weights of the documents; 1 by default. `X_valid`: features of
-    the validation data. `threads`: the result does not depend on it. `rows`, `rows_valid`: the rows of X and of X_valid
-    to use, in the order of gradients and scores; by default all.
+    `mean`, `scale`: features are used as (x − mean) / scale; a scale of inf leaves a feature out. `rate`: share of the
+    coefficient to add. `weights`: weights of the documents. `threads`: the result does not depend on it.
     """
 
     def __init__(
         self,
-        X: Any,
+        data: RankingData,
+        valid: RankingData | None,
         mean: Array,
         scale: Array,
         *,
         rate: float,
-        weights: Array | None = None,
-        X_valid: Any = None,
-        threads: int = 1,
-        rows: Array | None = None,
-        rows_valid: Array | None = None,
+        weights: Array,
+        threads: int,
     ) -> None:
         self.rounds: list[tuple[int, float]] = []  # feature, and the change of its weight
-        self._X, self._valid = X, (X_valid, rows_valid)
-        self._scale, self._rate, self._rows = scale, rate, np.arange(X.shape[0]) if rows is None else rows
-        self._own = (X, rows)
-        n = len(self._rows)
-        self._squares = _squares(X, self._rows, mean, scale, np.ones(n) if weights is None else weights)
-        cuts = [*range(0, n, _TASK_ROWS), n]
-        self._tasks = list(pairwise(cuts))
+        self._X, rows = self._train = stored(data)[0], rows_in(data)
+        self._valid = None if valid is None else (stored(valid)[0], rows_in(valid))
+        self._scale, self._rate, self._rows = scale, rate, np.arange(data.n_docs) if rows is None else rows
+        self._squares = _squares(self._X, self._rows, mean, scale, weights)
+        self._tasks = list(pairwise([*range(0, data.n_docs, _TASK_ROWS), data.n_docs]))
         self._pool = ThreadPoolExecutor(threads) if threads > 1 and len(self._tasks) > 1 else None
 
     def fit(self, gradients: Array, weights: Array, scores: Array) -> None:
-        """Choose a feature and add it to ``scores``."""
         sums = self._products(gradients) / self._scale
         gains = np.divide(sums**2, self._squares, out=np.zeros_like(sums), where=self._squares > 0)
         best = int(np.argmax(gains))
@@ -192,13 +168,13 @@ class FeatureLearner:
         if gains[best] > 0:
             rise = self._rate * float(sums[best] / self._squares[best] / self._scale[best])
         self.rounds.append((best, rise))
-        _add_column(*self._own, best, rise, scores)
+        _add_column(*self._train, best, rise, scores)
 
     def add_last(self, scores: Array) -> None:
+        assert self._valid is not None
         _add_column(*self._valid, *self.rounds[-1], scores)
 
     def coefficients(self, n_rounds: int) -> Array:
-        """The weights of the features after a number of rounds."""
         coef = np.zeros(len(self._scale))
         for feature, rise in self.rounds[:n_rounds]:
             coef[feature] += rise

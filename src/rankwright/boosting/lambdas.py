@@ -52,12 +52,6 @@ def by_worth(
     `labels`, `indptr`: labels and query boundaries. `order`: the documents, query after query, in the order in which
     those of equal worth stay. `measure`: says what labels are worth; None where they are the worths. `team`: the result
     does not depend on it.
-
-    Examples
-    --------
-    >>> docs, worth, highest, _ = by_worth(np.array([2.0, 1.0, 0.0, 3.0]), np.array([0, 2, 4]), None, None, Team(1))
-    >>> docs.tolist(), worth.tolist(), highest.tolist()
-    ([1, 0, 2, 3], [1.0, 2.0, 0.0, 3.0], [2.0, 1.0, 3.0, 0.0])
     """
     docs, worth, highest = np.empty(len(labels), np.int64), np.empty(len(labels)), np.empty(len(labels))
     norms = np.ones(len(indptr) - 1)
@@ -236,7 +230,7 @@ def _share(scores: Any, worth: Any, order: Any, ranks: Any, values: Any, norm: f
 @njit(cache=True, nogil=True, error_model="numpy")
 def _query(q: int, scores: Any, setup: Any, space: Any, gradients: Any, weights: Any) -> None:
     """Gradients and second derivatives of query ``q``, whose documents come by worth, lowest first."""
-    truncation, (near, slope, normalize), parameters, indptr, worth, known, norms, changes, prepare, sort = setup
+    truncation, (near, slope, normalize), parameters, indptr, worth, highest, norms, changes, prepare, sort = setup
     (order, ranks), work, (ranked, ordered, change, up, hessian), (powers, inverses), state = space
     n, start = scores.size, indptr[q]
     worths, order, ranks = worth[start : start + n], order[:n], ranks[:n]
@@ -251,7 +245,7 @@ def _query(q: int, scores: Any, setup: Any, space: Any, gradients: Any, weights:
         _set_ranks(scores, worths, order, ranks)
         for at in range(n):
             ranked[ranks[at]] = worths[order[at]]
-    prepare(ranked[:n], known[start : start + n], parameters, state)
+    prepare(ranked[:n], highest[start : start + n], parameters, state)
     forces, norm = 0.0, norms[q]
     together = _powers(ordered[:n], powers, inverses)
     for i in range(min(truncation, n - 1)):
@@ -429,9 +423,7 @@ class Lambdas:
     def evaluate(self, scores: Array) -> tuple[Array, Array]:
         """The gradient of every document, and its second derivative, at the given scores."""
         gradients, weights = np.zeros(len(scores)), np.zeros(len(scores))
-        scores = np.ascontiguousarray(scores, np.float64)
-
-        kernel = self.kernel
+        scores, kernel = np.ascontiguousarray(scores, np.float64), self.kernel
 
         def run(first: int, stop: int) -> None:
             if kernel is not None:

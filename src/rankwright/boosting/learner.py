@@ -22,6 +22,7 @@ from rankwright.boosting.forest import Forest, Tree
 from rankwright.boosting.grow import Grower, Grown, LocalHistograms, Node, leaf_bounds
 from rankwright.boosting.partitions import Cuts, PartitionHistograms, Units
 from rankwright.boosting.predict import add_scores
+from rankwright.boosting.rounds import Learner
 from rankwright.data.hashes import salts_of, tree_features
 
 _ROWS_A_THREAD = 1 << 14  # whose scores change
@@ -52,12 +53,7 @@ class TreeLearner:
         self._grower, self._valid_scores = grower, valid_scores
         self._shrinkage, self._tree_features, self._seed = shrinkage, tree_features, seed
 
-    def fit(self, gradients: Array, weights: Array, scores: Array) -> None:
-        """Grow a tree and add its scores to ``scores``."""
-        raise NotImplementedError
-
     def add_last(self, scores: Array) -> None:
-        """Add the last tree to the scores of the validation data."""
         assert self._valid_scores is not None
         scores += self._valid_scores(self.trees[-1])
 
@@ -65,9 +61,6 @@ class TreeLearner:
         """Grow the tree of a number from what its source has begun with; ``rng`` draws its features."""
         features = tree_features(self._grower.source.varies, self._tree_features, rng)
         return self._grower.grow(features, salts_of(self._seed, number)[1])
-
-    def _rng(self, number: int) -> np.random.Generator:
-        return np.random.default_rng([self._seed, number])
 
     def _bounds(self, grown: Grown, sums_of: Callable[[Node], tuple[float, float, int]]) -> Sequence[Array]:
         """Bounds of the Newton steps of the leaves that make the tree monotone, from sums of gradients and hessians.
@@ -111,7 +104,7 @@ class LocalLearner(TreeLearner):
         source = self._grower.source
         assert isinstance(source, LocalHistograms)
         number, n = len(self.trees), len(self._order)
-        rng, rows = self._rng(number), np.arange(n, dtype=np.uint32)
+        rng, rows = np.random.default_rng([self._seed, number]), np.arange(n, dtype=np.uint32)
         left_out = rows[:0]
         if self._tree_rows < 1.0:
             seen = rng.random(n) < self._tree_rows
@@ -186,12 +179,12 @@ def tree_scores(tree: Tree, X: Array) -> Array:
 class TreesPerClass:
     """A learner for each row of scores: one tree per class and round."""
 
-    def __init__(self, learners: list[TreeLearner]) -> None:
+    def __init__(self, learners: Sequence[Learner]) -> None:
         self.learners = learners
 
-    def fit(self, gradients: Array, weights: Array, scores: Array) -> None:
-        for at, learner in enumerate(self.learners):
-            learner.fit(gradients[at], weights[at], scores[at])
+    def fit(self, gradients: Iterable[Array], weights: Iterable[Array], scores: Iterable[Array]) -> None:
+        for learner, *rows in zip(self.learners, gradients, weights, scores, strict=True):
+            learner.fit(*rows)
 
     def add_last(self, scores: Array) -> None:
         for learner, row in zip(self.learners, scores, strict=True):
@@ -208,22 +201,13 @@ _TREE = ("feature", "threshold", "missing_left", "left", "value", "gain", "count
 _CUTS = ("nodes", "lefts", "features", "tables")
 
 
-class RemoteObjective:
-    """The objective as boosting sees it: gradients stay where the partitions are."""
-
-    def evaluate(self, scores: Array) -> tuple[Array, Array]:
-        """Stand-ins for gradients and second derivatives."""
-        return scores, scores
-
-
 class PartitionedLearner(TreeLearner):
-    """Trees on rows in partitions.
+    """Trees on rows in partitions; to boosting it is its own objective, as gradients stay where the partitions are.
 
     `grower`: grows trees from :class:`~rankwright.boosting.partitions.PartitionHistograms`. `actors`: objects with the
     methods ``root``, ``look``, ``gather_rows`` and ``apply``. `recall`: what a step gives, or has given before
-    (:meth:`rankwright.data.places.Place.recall`). `**settings`: as for
-    :class:`TreeLearner`. `trips`, `bytes`: requests so far, and the bytes of their
-    answers: sums come so from every host, rows of small nodes in all.
+    (:meth:`rankwright.data.places.Place.recall`). `**settings`: as for :class:`TreeLearner`. `trips`, `bytes`: requests
+    so far, and the bytes of their answers: of sums those from one host, of rows of small nodes those from all.
     """
 
     def __init__(
@@ -239,6 +223,10 @@ class PartitionedLearner(TreeLearner):
         self._actors, self._recall = actors, recall
         self._units: Units | None = None
         self._unsent: list[tuple[Any, ...]] = []  # trees that the partitions do not know of
+
+    def evaluate(self, scores: Array) -> tuple[Array, Array]:
+        """Stand-ins for gradients and second derivatives."""
+        return scores, scores
 
     def fit(self, gradients: Array, weights: Array, scores: Array) -> None:
         """Grow a tree; the scores are changed at the partitions, before the next one."""
@@ -264,7 +252,7 @@ class PartitionedLearner(TreeLearner):
             return rows
 
         source.begin(root, look, gather_rows, units)
-        grown = self._grow(number, self._rng(number))
+        grown = self._grow(number, np.random.default_rng([self._seed, number]))
         cuts, values = source.cuts({node.number for node in grown.splits}), self._values(grown, units)
         arrays = {name: getattr(grown.tree, name) for name in _TREE} | {name: getattr(cuts, name) for name in _CUTS}
         value = np.zeros(len(grown.tree.value))

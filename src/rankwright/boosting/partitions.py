@@ -61,16 +61,7 @@ _FAR = 5  # rows apart, on average, from which packed bins are read row by row
 
 @dataclass(frozen=True)
 class Units:
-    """What one unit of gradients and of hessians is worth: 2 to the power of these.
-
-    Examples
-    --------
-    >>> sums = np.stack([exact_sums(np.array([1.0, -2.5])), exact_sums(np.array([0.25, 0.5]))])
-    >>> Units.of(sums)
-    Units(gradient=-43, hessian=-44)
-    >>> Units.of(sums).suit(sums)
-    True
-    """
+    """What one unit of gradients and of hessians is worth: 2 to the power of these."""
 
     gradient: int
     hessian: int
@@ -293,6 +284,9 @@ class Cuts:
         return cls(np.array(nodes, np.int32), np.array(lefts, np.int32), np.array(features, np.int32), packed)
 
 
+Gathered = tuple[Array, Array, Array, Array]  # how many rows nodes have, and their bins, pairs and keys
+
+
 class NodeRows:
     """Rows, by node.
 
@@ -318,16 +312,13 @@ class NodeRows:
         self._ranges = {0: (0, 0)}
 
     def begin(self, rows: Array, gradients: Array, hessians: Array, units: Units) -> None:
-        self.begin_with(pack_pairs(gradients, hessians, units, self._team))
+        self._pairs = pack_pairs(gradients, hessians, units, self._team)
         self.place(rows)
-
-    def begin_with(self, pairs: Array) -> None:
-        self._pairs = pairs
 
     def place(self, rows: Array, root: int = 0) -> None:
         self.rows, self._ranges = rows, {root: (0, len(rows))}
 
-    def gather_rows(self, nodes: Array) -> tuple[Array, Array, Array, Array]:
+    def gather_rows(self, nodes: Array) -> Gathered:
         """How many rows some nodes have, and the bins, pairs and keys of these rows, node after node."""
         each = [self.of(node) for node in nodes.tolist()]
         rows = np.concatenate(each)
@@ -336,9 +327,7 @@ class NodeRows:
         return sizes, self._packed_bins[:, rows], self._pairs[rows], keys
 
     @classmethod
-    def gathered(
-        cls, nodes: Array, parts: Sequence[tuple[Array, Array, Array, Array]], layout: BinLayout, team: Team
-    ) -> list[NodeRows]:
+    def gathered(cls, nodes: Array, parts: Sequence[Gathered], layout: BinLayout, team: Team) -> list[NodeRows]:
         """Some nodes as partitions of their own, from what `gather_rows` gave for them in every partition.
 
         What is below these nodes needs no further trips.
@@ -355,7 +344,7 @@ class NodeRows:
             ]
             packed_bins, pairs, keys = zip(*each, strict=True)
             partitions.append(cls(np.concatenate(packed_bins, axis=1), layout, team, np.concatenate(keys)))
-            partitions[-1].begin_with(np.concatenate(pairs))
+            partitions[-1]._pairs = np.concatenate(pairs)
             partitions[-1].place(np.arange(len(partitions[-1]._pairs), dtype=np.uint32), node)
         return partitions
 
@@ -373,7 +362,6 @@ class NodeRows:
             self._ranges[left], self._ranges[left + 1] = (start, middle), (middle, stop)
 
     def of(self, node: int) -> Array:
-        """The rows of a node."""
         start, stop = self._ranges[node]
         return self.rows[start:stop]
 
@@ -426,9 +414,7 @@ def _add_value(rows: Any, value: float, scores: Any) -> None:
 
 Sums = tuple[Array, Array, Array]  # of all bins: gradients, hessians, rows
 Look = Callable[[Cuts, Array, Array], Sequence[Array]]  # cuts, nodes, salts -> sums of nodes, by bin and in all
-GatherRows = Callable[
-    [Cuts, Array], Sequence[tuple[Array, Array, Array, Array]]
-]  # cuts, nodes -> their rows, by partition
+GatherRows = Callable[[Cuts, Array], Sequence[Gathered]]  # cuts, nodes -> their rows, by partition
 _MOST_UNITS = (1 << 31) - 1  # of hessian, where it counts rows
 _BIN, _PAIR, _KEY = 20, 16, 8  # bytes
 _GRADIENT_CUT, _HESSIAN_CUT = GRADIENT_ROOM - 30, HESSIAN_ROOM - 31
@@ -586,12 +572,6 @@ def packed_total(totals: Any, per_row: int) -> tuple[int, int, int]:
     """The sums of a node as the search has them, packed, and its gradients and hessians before they are cut.
 
     ``totals`` are gradients, hessians and rows; each row has ``per_row`` units of hessian, unless it is 0.
-
-    Examples
-    --------
-    >>> packed, *_ = packed_total([-(6 << 16), 4 << 15, 8], 0)
-    >>> packed >> 32, packed & 0xFFFFFFFF
-    (-6, 4)
     """
     gradient, hessian, rows = (int(total) for total in totals[:3])
     packed_hessian = rows * per_row if per_row else int(_cut(hessian, hessian, _HESSIAN_CUT))

@@ -351,21 +351,21 @@ def _by_pairs(
 ) -> None:  # fmt: skip
     """What all references give to the features of the rows of each set, pair by pair of sets."""
     sample, n_references, sizes = counts[1], counts[2], counts[3]
-    for own in range(n_sets):
-        if sample[own] >= n_rows:  # references only, and so are all that follow
+    for number in range(n_sets):
+        if sample[number] >= n_rows:  # references only, and so are all that follow
             return
-        lost, a = 0.0, sizes[own]
+        lost, a = 0.0, sizes[number]
         for k in range(n_bits):
-            change[own, k] = 0.0
+            change[number, k] = 0.0
         for other in range(n_sets):
-            if n_references[other] > 0 and not _overlap(violated, sample[own], sample[other]):
+            if n_references[other] > 0 and not _overlap(violated, sample[number], sample[other]):
                 b = sizes[other]
                 lost += n_references[other] * weight[a, b]
                 gained = n_references[other] * weight[b, a]
                 for k in range(b):
-                    change[own, members[other, k]] += gained
+                    change[number, members[other, k]] += gained
         for k in range(a):
-            change[own, members[own, k]] = -lost
+            change[number, members[number, k]] = -lost
 
 
 @njit(cache=True, nogil=True)
@@ -426,9 +426,9 @@ def _add_leaf(
         n_sets = _class_rows(violated, first, n_bits, table, slots, counts, members)
         _by_pairs(violated, n_rows, n_sets, n_bits, weight, counts, members, change)
     for i in range(n_rows):
-        own = of_row[i]
+        number = of_row[i]
         for k in range(n_bits):
-            out[i, path[k]] += share * change[own, k]
+            out[i, path[k]] += share * change[number, k]
 
 
 @njit(cache=True, nogil=True)

@@ -16,7 +16,6 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from rankwright._types import Array
-from rankwright.data.threads import threads_of
 from rankwright.measures import Measure, parse_measure
 from rankwright.rankers.base import CrossValidated, Task
 from rankwright.rankers.cross_validation import Steps, Still, validation_value
@@ -83,36 +82,31 @@ class Boosting:
 
 
 def boost(
-    objective: Any,
-    learner: Learner,
-    scores: Array,
+    boosting: Boosting,
     *,
     n_rounds: int,
     valid: Callable[[Array], float] | None = None,
-    valid_scores: Array | None = None,
     patience: int | None = None,
     callback: Callable[[BoostingRound], Any] | None = None,
 ) -> Boosted:
-    """Boost from ``scores``, which change in place.
+    """Boost for at most ``n_rounds``.
 
-    `objective`, `learner`, `scores`, `valid_scores`: as for :class:`Boosting`. `n_rounds`: maximum number of rounds.
-    `valid`: the measure of validation scores; the rounds up to its highest value are kept. That may be none, unless
-    ``valid_scores`` are all equal: their value would be that of the order in the file. `patience`: stop after this many
+    `valid`: the measure of validation scores; the rounds up to its highest value are kept. That may be none, unless the
+    first scores are all equal: their value would be that of the order in the file. `patience`: stop after this many
     rounds without a higher value. `callback`: called after every round; True stops.
     """
     began = time.perf_counter()
     path: list[BoostingRound] = []
-    best, best_value = n_rounds, -np.inf
+    best, best_value, scores = n_rounds, -np.inf, boosting.valid_scores
     if valid is not None:
-        assert valid_scores is not None
-        same = bool((valid_scores == valid_scores[..., :1]).all())
-        best, best_value = 0, -np.inf if same else valid(valid_scores)
-    boosting = Boosting(objective, learner, scores, None if valid is None else valid_scores)
+        assert scores is not None
+        same = bool((scores == scores[..., :1]).all())
+        best, best_value = 0, -np.inf if same else valid(scores)
     interrupted = False
     try:
         for number in range(1, n_rounds + 1):
             boosting.step()
-            value = float("nan") if valid is None or valid_scores is None else valid(valid_scores)
+            value = float("nan") if valid is None or scores is None else valid(scores)
             path.append(BoostingRound(number, value, time.perf_counter() - began))
             if value > best_value:
                 best, best_value = number, value
@@ -169,17 +163,10 @@ class BoostedRanker(CrossValidated):
             def value(scores: Array) -> float:
                 return of_scores(run.score(scores))
 
-        boosting = run.boosting
+        n_rounds = self._most() if task.choice is None else task.choice.setting
         try:
             boosted = boost(
-                boosting.objective,
-                boosting.learner,
-                boosting.scores,
-                n_rounds=self._most() if task.choice is None else task.choice.setting,
-                valid=value,
-                valid_scores=boosting.valid_scores,
-                patience=self.patience,
-                callback=self.callback,
+                run.boosting, n_rounds=n_rounds, valid=value, patience=self.patience, callback=self.callback
             )
         finally:
             run.close()
@@ -214,37 +201,38 @@ class BoostedRanker(CrossValidated):
         )
 
 
-def lambda_gradients(
-    data: Any,
-    measure: str | Measure,
-    truncation: int | None,
-    n_jobs: int | None,
-    weights: Array,
-    *,
-    winning: Array | None = None,
-    device: str = "cpu",
-    **settings: Any,
-) -> Any:
-    """The lambda gradients of a measure; of ``data`` only ``labels`` and ``indptr`` are used.
+@dataclass(frozen=True, eq=False)
+class LambdaSettings:
+    """What lambda gradients are those of; ``factors`` are further arguments of `Lambdas`."""
 
-    With ``winning``, the factors of documents, labels are clicks. With the device ``"cuda"``, scores and gradients are
-    on the GPU.
-    """
-    from rankwright.boosting.lambdas import ClickLambdas, Lambdas
+    measure: Measure
+    truncation: int | None
+    factors: dict[str, Any]
 
-    resolved, threads = parse_measure(measure).resolve("letor"), threads_of(n_jobs)
-    given = (data.labels, data.indptr, resolved, truncation, threads)
-    settings["query_weights"] = weights
+    @classmethod
+    def of(cls, measure: str | Measure, truncation: int | None, **factors: Any) -> LambdaSettings:
+        return cls(parse_measure(measure).resolve("letor"), truncation, factors)
 
-    def of(kind: Any) -> Any:
-        made = kind if winning is None else partial(ClickLambdas, kind, winning=winning)
-        return made(*given, **settings)
+    def on(
+        self, labels: Array, indptr: Array, weights: Array, winning: Array | None, threads: int, device: str = "cpu"
+    ) -> Any:
+        """The gradients, with weights of the queries.
 
-    if device == "cpu":
-        return of(Lambdas)
-    from rankwright.gpu.lambdas import CpuLambdas, DeviceLambdas
+        With ``winning``, the factors of documents, labels are clicks. With the device ``"cuda"``, scores and gradients
+        are on the GPU.
+        """
+        from rankwright.boosting.lambdas import ClickLambdas, Lambdas
 
-    return CpuLambdas(of(Lambdas)) if resolved.swaps() is None else of(DeviceLambdas)
+        def of(kind: Any) -> Any:
+            made = kind if winning is None else partial(ClickLambdas, kind, winning=winning)
+            given = (labels, indptr, self.measure, self.truncation, threads)
+            return made(*given, query_weights=weights, **self.factors)
+
+        if device == "cpu":
+            return of(Lambdas)
+        from rankwright.gpu.lambdas import CpuLambdas, DeviceLambdas
+
+        return CpuLambdas(of(Lambdas)) if self.measure.swaps() is None else of(DeviceLambdas)
 
 
 class _BoostedSteps:

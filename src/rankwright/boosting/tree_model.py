@@ -47,6 +47,11 @@ class Coding:
             self.categories[j] = values
             self._tables[j] = (numbers[order], order, bool(values) and isinstance(values[0], str))
 
+    @property
+    def counts(self) -> dict[int, int]:
+        """For each categorical feature how many categories it has."""
+        return {j: len(values) for j, values in self.categories.items()}
+
     def __call__(self, X: Array) -> Array:
         """Dense rows with all features as columns, the categorical ones coded; unchanged if there are none."""
         if not self._tables or not len(X):
@@ -244,15 +249,19 @@ class GradeModel(_OnTrees):
 
     def score(self, X: Any, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
         """Expected grades, one float64 per row."""
-        from rankwright.boosting.predict import add_scores  # here because it loads numba
-
         scores = np.zeros(as_table(X).shape[0])
         for start, part in self._blocks(X, feature_names):
-            sums = np.tile(self.starts, (len(part), 1)).T.copy()
-            for forest, row_of_sums in zip(self.forests, sums, strict=True):
-                add_scores(forest, part, row_of_sums)
-            scores[start : start + len(part)] = expected_grade(sums, self.grades, self.link)
+            scores[start : start + len(part)] = expected_grade(self._sums(part), self.grades, self.link)
         return scores
+
+    def _sums(self, rows: Array) -> Array:
+        """The sum of each forest for dense rows, a row for each forest."""
+        from rankwright.boosting.predict import add_scores  # here because it loads numba
+
+        sums = np.tile(self.starts, (len(rows), 1)).T.copy()
+        for forest, row_of_sums in zip(self.forests, sums, strict=True):
+            add_scores(forest, rows, row_of_sums)
+        return sums
 
     def _forests(self) -> tuple[Forest, ...]:
         return self.forests
@@ -262,21 +271,12 @@ class GradeModel(_OnTrees):
 
         Its effect on the expected grade is the mean slope on the line from the reference's sums to those of the row.
         """
-        from rankwright.boosting.predict import (
-            add_scores,  # here because they load numba
-            shapley_of,
-        )
+        from rankwright.boosting.predict import shapley_of  # here because it loads numba
 
         explained = [shapley_of(forest) for forest in self.forests]
 
-        def sums_of(rows: Array) -> Array:
-            sums = np.tile(self.starts, (len(rows), 1)).T.copy()
-            for forest, row_of_sums in zip(self.forests, sums, strict=True):
-                add_scores(forest, rows, row_of_sums)
-            return sums
-
         def values(rows: Array, references: Array) -> Array:
-            total, above, below = np.zeros(rows.shape), sums_of(rows), sums_of(references)
+            total, above, below = np.zeros(rows.shape), self._sums(rows), self._sums(references)
             for at in range(len(references)):
                 start = np.broadcast_to(below[:, at, np.newaxis], above.shape)
                 slopes, contributions = _mean_slopes(above, start, self.grades, self.link), np.zeros(rows.shape)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rankwright._types import Array
-from rankwright.boosting.lambda_mart import LambdaMART
+from rankwright.boosting.tree_rankers import LambdaMART
 from rankwright.data.dataset import RankingData, column_of, default_names, some_queries
 from rankwright.data.places import place_of
 from rankwright.errors import InputError

@@ -279,13 +279,6 @@ def goods_first(
 
 
 @cuda.jit(device=True)
-def clear(n: int, start: int, coef: Any) -> None:
-    """Zero coefficients: a query that does not count."""
-    for i in range(cuda.threadIdx.x, n, cuda.blockDim.x):
-        coef[start + i] = 0.0
-
-
-@cuda.jit(device=True)
 def finish(
     q: int, n: int, start: int, loss: float, scores: Any, cost: float, added: Any, coef: Any, losses: Any, values: Any,
     partial: Any,
@@ -312,8 +305,8 @@ def each_query(oracle: Any, queries: Any, data: Any, results: Any, scratch: Any,
 
     `oracle`: as in `rankwright.gpu.oracles`; its ``room`` are the arrays of `slices` from the third on, and what
     sorting takes. `queries`: their numbers. `data`: query boundaries, scores, labels, parameters, costs, and
-    coefficients to add, or none. `found`: where coefficients of documents go, and losses and hinges of queries.
-    `scratch`, `room`: as of a `rankwright.gpu.hinge.Launch`.
+    coefficients to add, or none. `results`: where coefficients of documents go, and losses and hinges of queries.
+    `scratch`, `room`: as of a `rankwright.gpu.training.Launch`.
     """
     shared = cuda.shared.array(0, float64)
     space = scratch[cuda.blockIdx.x * room : (cuda.blockIdx.x + 1) * room] if scratch.size else shared
@@ -322,8 +315,9 @@ def each_query(oracle: Any, queries: Any, data: Any, results: Any, scratch: Any,
     coef, losses, values = results
     for at in range(cuda.blockIdx.x, queries.size, cuda.gridDim.x):
         q, start, n = queries[at], indptr[queries[at]], indptr[queries[at] + 1] - indptr[queries[at]]
-        if cost[q] == 0.0:
-            clear(n, start, coef)
+        if cost[q] == 0.0:  # a query that does not count
+            for i in range(cuda.threadIdx.x, n, cuda.blockDim.x):
+                coef[start + i] = 0.0
             continue
         keys, places, a, b, c, d, partial, rest = slices(space, n)
         arranged(n, start, scores, keys, places, near)

@@ -33,19 +33,7 @@ _SPARE = 1 << 29  # bytes of the device left free
 
 
 def check_device() -> None:
-    """Raise a one-line error if there is no usable GPU.
-
-    Examples
-    --------
-    >>> try:
-    ...     check_device()
-    ... except InputError as error:
-    ...     found = str(error).startswith("device is 'cuda'")
-    ... else:
-    ...     found = True
-    >>> found
-    True
-    """
+    """Raise a one-line error if there is no usable GPU."""
     problem = _problem()
     if problem:
         raise InputError(f"{NEEDED}{problem}")
@@ -100,12 +88,8 @@ def free_bytes() -> int:
 def zeros(shape: Any, dtype: Any) -> Any:
     from numba import cuda
 
-    return cuda.to_device(np.zeros(shape, dtype)) if is_simulated() else _filled(shape, dtype)
-
-
-def _filled(shape: Any, dtype: Any) -> Any:
-    from numba import cuda
-
+    if is_simulated():
+        return cuda.to_device(np.zeros(shape, dtype))
     array = cuda.device_array(shape, dtype)
     if array.size:
         cuda.cudadrv.driver.device_memset(array, 0, array.nbytes)
@@ -146,20 +130,11 @@ class _Staging:
             stream.synchronize()
 
 
-@cache
-def _staging() -> _Staging:
-    return _Staging()
+_staging = cache(_Staging)
 
 
 def upload(array: Array, into: Any = None) -> Any:
-    """A copy on the device, in C order, written to ``into`` if given.
-
-    Examples
-    --------
-    >>> upload(np.arange(6.0).reshape(2, 3)).copy_to_host()  # doctest: +SKIP
-    array([[0., 1., 2.],
-           [3., 4., 5.]])
-    """
+    """A copy on the device, in C order, written to ``into`` if given."""
     from numba import cuda
 
     array = np.ascontiguousarray(array)
@@ -206,9 +181,8 @@ def _copy_locked(given: Array, taken: Any) -> bool:
     """Lock the pages of an array in place and copy it; False where memory cannot be locked."""
     from numba import cuda
 
-    memory: Any = (ctypes.c_uint8 * given.nbytes).from_address(
-        given.ctypes.data
-    )  # which may be written to, for the driver
+    # Memory that may be written to, for the driver.
+    memory: Any = (ctypes.c_uint8 * given.nbytes).from_address(given.ctypes.data)
     try:
         with cuda.pinned(np.frombuffer(memory, np.uint8)):
             taken.copy_to_device(given)
@@ -238,7 +212,8 @@ class Recorded:
 
     def __call__(self, *given: Any) -> None:
         """Make the launches; the recording holds for the same argument objects only."""
-        if is_simulated() or not self._knows(given):
+        recorded = self._given is not None and all(new is old for new, old in zip(given, self._given, strict=True))
+        if is_simulated() or not recorded:
             self.close()
             self._given = given
             self._launch(0, *given)  # the first call compiles kernels, which cannot happen while recording
@@ -248,10 +223,6 @@ class Recorded:
         if self._graph is None:
             self._graph = self._record(driver)
         _checked(driver.cuGraphLaunch(self._graph, driver.CUstream(0)))
-
-    def _knows(self, given: tuple[Any, ...]) -> bool:
-        recorded = self._given
-        return recorded is not None and all(new is old for new, old in zip(given, recorded, strict=True))
 
     def _record(self, driver: Any) -> Any:
         from numba import cuda

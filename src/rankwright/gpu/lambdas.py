@@ -13,10 +13,11 @@ from numba import cuda, float64, int32
 
 from rankwright._types import Array
 from rankwright.boosting.lambdas import LambdaSetup
-from rankwright.boosting.mc_rank import Grades
+from rankwright.boosting.tree_rankers import Grades
 from rankwright.data.order import as_bounds, sizes_to_indptr
 from rankwright.data.threads import Team
 from rankwright.gpu import device
+from rankwright.gpu.blockwise import add_up
 from rankwright.gpu.device import Recorded
 from rankwright.measures import Measure
 from rankwright.measures.base import STATE
@@ -169,22 +170,6 @@ def _pair(change: float, wins: bool, power: float, near_by: float) -> Any:
 
 
 @cuda.jit(device=True, cache=True)
-def _total(value: float, sums: Any) -> float:
-    """The sum over the threads of a block, in a fixed order."""
-    t, step = cuda.threadIdx.x, cuda.blockDim.x // 2
-    sums[0, t] = value
-    cuda.syncthreads()
-    while step > 0:
-        if t < step:
-            sums[0, t] += sums[0, t + step]
-        cuda.syncthreads()
-        step //= 2
-    total = sums[0, 0]
-    cuda.syncthreads()
-    return total
-
-
-@cuda.jit(device=True, cache=True)
 def _write(
     docs: Any, start: int, n: int, tied: bool, norm: float, weight: float, places: Any, vectors: Any, gradients: Any,
     hessians: Any,
@@ -300,7 +285,7 @@ def _finish(
     hessians: Any,
 ) -> None:  # fmt: skip
     docs, indptr, _, _, norms, weights, _ = data
-    norm = _norm(_total(forces, sums), norms[q], settings[3])
+    norm = _norm(add_up(forces, sums[0]), norms[q], settings[3])
     start, n = indptr[q], indptr[q + 1] - indptr[q]
     _write(docs, start, n, tied, norm, weights[q], places, vectors, gradients, hessians)
     cuda.syncthreads()
@@ -451,18 +436,18 @@ class DeviceCopies:
 
 
 @cuda.jit(cache=True)
-def _take_copies(scores: Any, rows: Any, found: Any) -> None:
+def _take_copies(scores: Any, rows: Any, taken: Any) -> None:
     for k in range(cuda.grid(1), rows.size, cuda.gridsize(1)):
-        found[k] = scores[rows[k]]
+        taken[k] = scores[rows[k]]
 
 
 @cuda.jit(cache=True)
-def _sum_copies(values: Any, order: Any, starts: Any, found: Any) -> None:
-    for doc in range(cuda.grid(1), found.size, cuda.gridsize(1)):
+def _sum_copies(values: Any, order: Any, starts: Any, sums: Any) -> None:
+    for doc in range(cuda.grid(1), sums.size, cuda.gridsize(1)):
         total = 0.0
         for at in range(starts[doc], starts[doc + 1]):
             total += values[order[at]]
-        found[doc] = total
+        sums[doc] = total
 
 
 class DeviceLambdas:
@@ -550,7 +535,6 @@ class DownloadedLambdas:
         self._lambdas, self._scores = lambdas, None
 
     def evaluate(self, scores: Array) -> tuple[Array, Array]:
-        """The gradient of every document, and its second derivative, at the given scores."""
         self._scores = device.upload(scores, self._scores)
         gradients, hessians = self._lambdas.evaluate(self._scores)
         return gradients.copy_to_host(), hessians.copy_to_host()
@@ -585,7 +569,7 @@ def _groups(sizes: Array, rows: int) -> list[_Group]:
     return groups
 
 
-# Class probabilities for McRank on the device: the gradients of `rankwright.boosting.mc_rank`.
+# Class probabilities for McRank on the device: the gradients of `rankwright.boosting.tree_rankers`.
 
 
 _FARTHEST_SUM = 500.0

@@ -103,6 +103,18 @@ def set_coefficients(n: int, n_good: int, start: int, which: Any, others: Any, c
 
 
 @cuda.jit(device=True)
+def sums_of_first(values: Any, n: int, sums: Any, partial: Any) -> None:
+    """``sums[i]`` is that of the first i values."""
+    t, threads = cuda.threadIdx.x, cuda.blockDim.x
+    for i in range(t, n, threads):
+        sums[i + 1] = values[i]
+    if t == 0:
+        sums[0] = 0.0
+    cuda.syncthreads()
+    running(sums, n + 1, partial)
+
+
+@cuda.jit(device=True)
 def turn_round(others: Any, from_first: int, from_last: int, to_first: int, to_last: int) -> None:
     """From how many goods are above each bad (not falling) to how many bads are above each good, or back."""
     for i in range(cuda.threadIdx.x, to_last - to_first, cuda.blockDim.x):
@@ -158,12 +170,7 @@ def place_bads(
     """
     t, threads, n_bad = cuda.threadIdx.x, cuda.blockDim.x, n - n_good
     unit = 2.0 / (n_good * n_bad)
-    for i in range(t, n_good, threads):
-        sums[i + 1] = ordered[i]
-    if t == 0:
-        sums[0] = 0.0
-    cuda.syncthreads()
-    running(sums, n_good + 1, part)
+    sums_of_first(ordered, n_good, sums, part)
     step = 1
     while n_bad // step > threads:
         step *= 2
@@ -273,12 +280,7 @@ def first_good_of_pairs(query: Any, ranked: Any, setup: Any, coef: Any, room: An
     n_bad = n - n_good
     unit = 2.0 / (n_good * n_bad)
     goods, gains = spare[: n_good + 1], keys  # the keys are no longer needed
-    for i in range(t, n_good, threads):
-        goods[i + 1] = ordered[i]
-    if t == 0:
-        goods[0] = 0.0
-    cuda.syncthreads()
-    running(goods, n_good + 1, partial)
+    sums_of_first(ordered, n_good, goods, partial)
     for j in range(t, n_bad, threads):
         pushed = up_to(others, 0, n_good, j)
         gains[j] = unit * (pushed * ordered[n_good + j] - goods[pushed])
@@ -377,12 +379,7 @@ def ndcg_at(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
     rows, columns = min(n_good, cutoff), min(n_bad, cutoff)
     best, table = rest[: columns + 1], rest[columns + 1 : columns + 1 + rows * (columns + 1)]
     choice = whole(table)
-    for j in range(t, n_bad, threads):
-        sums[j + 1] = ordered[n_good + j]
-    if t == 0:
-        sums[0] = 0.0
-    cuda.syncthreads()
-    running(sums, n_bad + 1, partial)
+    sums_of_first(ordered[n_good:], n_bad, sums, partial)
     unit, ideal = 2.0 / (n_good * n_bad), 0.0
     for r in range(rows):
         ideal += parameters[1 + r]
@@ -640,10 +637,8 @@ def best_table(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> flo
     kinds, heads = packed[n_docs : 2 * n_docs], packed[2 * n_docs : 2 * n_docs + n_queries + 1]
     first, n_groups, longest = int64(heads[q]), int64(heads[n_queries]), (parameters.size - 2) // 2
     grades, at = int64(heads[q + 1]) - first, 2 * n_docs + n_queries + 1
-    sizes, gains = (
-        packed[at + first : at + first + grades],
-        packed[at + n_groups + first : at + n_groups + first + grades],
-    )
+    sizes = packed[at + first : at + first + grades]
+    gains = packed[at + n_groups + first : at + n_groups + first + grades]
     decay, discount = parameters[2 : 2 + longest], parameters[2 + longest :]
     ranks, cells = min(int64(parameters[1]), n), 1
     for grade in range(grades):
@@ -676,9 +671,7 @@ def best_table(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> flo
                 best, state = value, cell
     state = best_of(best, state, partial)
     if t == 0:
-        partial[0] = traced(
-            ranks, grades, state, sizes, gains, ordered, spots, decay, discount, words, values, path
-        )  # fmt: skip
+        partial[0] = traced(ranks, grades, state, sizes, gains, ordered, spots, decay, discount, words, values, path)
     cuda.syncthreads()
     loss = partial[0]
     set_positions(n, ranks, packed, start, places, decay, path, coef)
@@ -691,9 +684,8 @@ def best_table(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> flo
 # They are written out because numba caches compiled code on disk only for functions of a module, not for closures.
 
 
-_REGISTERS = (
-    80  # registers per thread instead of 108: half again as many queries run at once (MAP's pass 2.2 ms, not 2.5)
-)
+# Registers per thread, instead of 108: half again as many queries run at once (MAP's pass 2.2 ms, not 2.5).
+_REGISTERS = 80
 _kernel = cuda.jit(cache=True) if is_simulated() else cuda.jit(cache=True, max_registers=_REGISTERS)
 
 

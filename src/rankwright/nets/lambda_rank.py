@@ -224,12 +224,8 @@ class RankNet(NetRanker):
         Epochs run, and the epoch whose model was kept.
     path_ : tuple of Epoch
         The measure on training and validation data after every epoch, and seconds.
-    cv_ : CrossValidation or None
-        What cross-validation found: its honest estimate ``value``, and out-of-fold ``scores``.
-    n_queries_, n_queries_skipped_ : int
-        Queries trained on, and queries skipped because they have no order to learn.
-    training_ : Fitted
-        All facts of the training, as :meth:`fit_data` returns them.
+    cv_, n_queries_, n_queries_skipped_, training_
+        As for :class:`LambdaMART`.
 
     Examples
     --------

@@ -88,7 +88,7 @@ def _of_method(method: Method) -> Iterator[Warmup]:
             yield Warmup("hinge map", partial(_hinge, METHODS["svm-map"]), hinge, True)  # the ramp bound's start
         yield Warmup(f"hinge {method.loss or method.name}", partial(_hinge, method), hinge, True)
     if method.kind in ("LambdaRank", "RankNet"):
-        yield Warmup("net", _net, "rankwright.nets.kernels:run_groups", True)
+        yield Warmup("net", _net, "rankwright.nets.training:run_groups", True)
     if method.kind in ("LambdaRank", "LambdaMART", "LambdaBoost"):
         yield Warmup("lambdas", _lambdas, "rankwright.boosting.lambdas:_queries")
     if method.kind in ("LambdaMART", "McRank"):
@@ -135,10 +135,10 @@ def _hinge(method: Method, data: RankingData) -> None:
 
 
 def _lambdas(data: RankingData) -> None:
-    from rankwright.boosting.rounds import lambda_gradients
+    from rankwright.boosting.rounds import LambdaSettings
 
-    factors: dict[str, Any] = {"nearness": 0.03, "normalize": True}
-    gradients = lambda_gradients(data, "ndcg", 100, 1, np.ones(data.n_queries), **factors)
+    settings = LambdaSettings.of("ndcg", 100, nearness=0.03, normalize=True)
+    gradients = settings.on(data.labels, data.indptr, np.ones(data.n_queries), None, 1)
     gradients.evaluate(np.zeros(data.n_docs))
 
 
@@ -205,9 +205,10 @@ def _bins(data: RankingData) -> None:
     from rankwright.boosting.binning import bin_features
     from rankwright.boosting.forest import Forest, Tree
     from rankwright.boosting.predict import add_scores
-    from rankwright.boosting.tree_ranker import dense_features
+    from rankwright.boosting.training_rows import dense_features
+    from rankwright.boosting.tree_model import Coding
 
-    X = dense_features(data).X
+    X = dense_features(data, Coding({}, ())).X
     bin_features(X, 2, order=np.arange(data.n_docs))
     numbers, thresholds = np.array([0, -1, -1], np.int32), np.array([0.5, 0.0, 0.0])
     left, values = np.array([1, 0, 0], np.int32), np.array([0.0, -1.0, 1.0])

@@ -19,13 +19,11 @@ from rankwright.data.hashes import n_drawn, salts_of, tree_features
 from rankwright.errors import InputError
 from rankwright.gpu import device
 from rankwright.gpu.device import Recorded
-from rankwright.gpu.trees import histograms, state
-from rankwright.gpu.trees import splits as search
-from rankwright.gpu.trees.state import DeviceBins, bins_like
+from rankwright.gpu.trees import leaves, rows
+from rankwright.gpu.trees.rows import ROW_THREADS, DeviceBins, bins_like, row_blocks
 
 Nodes = tuple[Any, Any]  # on the device: the nodes of a tree, and their sets of bins
-_THREADS = 8 if device.is_simulated() else state.THREADS
-_ADDING = 32 if device.is_simulated() else state.THREADS  # threads that sum up histograms: whole warps
+_ADDING = 32 if device.is_simulated() else leaves.THREADS  # threads that sum up histograms: whole warps
 _SEARCHING = 8 if device.is_simulated() else 128  # threads that search the bins of a feature: they divide 256
 _BLOCKS = 4  # that sum up histograms on a multiprocessor: shared memory is enough for so many
 _MOST_LEAVES = (1 << 16) - 1  # blocks in one direction
@@ -62,16 +60,13 @@ class DeviceGrower:
         self._packed_bins = bins.codes.view(np.uint32)
         self._rows = cuda.device_array((2, n), np.uint32)
         self._pairs = cuda.device_array((n, 2), np.int32)
-        self._sums = cuda.device_array(slots * n_tiles * state.SIZE, np.int32)
-        self._leaves = device.zeros((self._max_leaves, state.OF_LEAF), np.int64)
-        self._reals = device.zeros((self._max_leaves, state.REALS), np.float64)
-        self._tables = device.zeros((self._max_leaves, state.WORDS), np.uint32)
-        self._now = device.zeros(state.NOW, np.int64)
-        self._found = (device.zeros((2, d, search.FOUND), np.float64), device.zeros((2, d, state.WORDS), np.uint32))
-        self._facts, self._totals = (
-            device.zeros(histograms.FACTS, np.float64),
-            device.zeros((1, histograms.TOTALS), np.int64),
-        )
+        self._sums = cuda.device_array(slots * n_tiles * leaves.SIZE, np.int32)
+        self._leaves = device.zeros((self._max_leaves, leaves.OF_LEAF), np.int64)
+        self._reals = device.zeros((self._max_leaves, leaves.REALS), np.float64)
+        self._tables = device.zeros((self._max_leaves, leaves.WORDS), np.uint32)
+        self._now = device.zeros(leaves.NOW, np.int64)
+        self._found = (device.zeros((2, d, leaves.FOUND), np.float64), device.zeros((2, d, leaves.WORDS), np.uint32))
+        self._facts, self._totals = device.zeros(rows.FACTS, np.float64), device.zeros((1, rows.TOTALS), np.int64)
         self._leaf_sums = device.zeros((self._max_leaves, 2), np.int64)
         self._n_bins = device.upload(np.array([len(ends) + 1 for ends in bins.ends], np.int32))
         self._allowed, self._places = device.upload(bins.varies), device.upload(np.cumsum(bins.varies) - 1)
@@ -91,7 +86,7 @@ class DeviceGrower:
         if self._max_leaves > _MOST_LEAVES:
             problem = f"device is 'cuda', but max_leaves is {max_leaves:,}"
             raise InputError(f"{problem}; expected at most {_MOST_LEAVES:,} there")
-        size = 4 * (self._max_leaves if self._share >= 1.0 else 2 * self._max_leaves) * n_tiles * state.SIZE
+        size = 4 * (self._max_leaves if self._share >= 1.0 else 2 * self._max_leaves) * n_tiles * leaves.SIZE
         if size + 20 * n > device.free_bytes():
             histogram = f"the histograms of {self._max_leaves:,} leaves × {len(self.bins.ends)} features"
             problem = f"device is 'cuda', but {histogram} take {size / 1e9:.1f} GB"
@@ -99,18 +94,15 @@ class DeviceGrower:
 
     def _specials(self, d: int) -> tuple[Any, ...] | None:
         """What features need that are categories or have directions, and the squares of gradients; None if none do."""
-        self._squares, self._hessians, self._smooth = (
-            device.zeros(2, np.int64),
-            device.zeros(2, np.int64),
-            device.zeros(1, float),
-        )
+        self._squares, self._hessians = device.zeros(2, np.int64), device.zeros(2, np.int64)
+        self._smooth = device.zeros(1, float)
         kinds = special_kinds(d, self.bins.categorical, self.directions)
         return None if kinds is None else (*map(device.upload, kinds), self._smooth, self._squares)
 
     def nodes(self) -> Nodes:
         """A place for the nodes of a tree; one more row says how many there are."""
         shape = 2 * self._max_leaves
-        return device.zeros((shape, state.OF_NODE), np.float64), device.zeros((shape, state.WORDS), np.uint32)
+        return device.zeros((shape, leaves.OF_NODE), np.float64), device.zeros((shape, leaves.WORDS), np.uint32)
 
     def draw(self, rng: np.random.Generator, salt: int) -> None:
         """Draw the rows and features of the next tree, if not all; its nodes draw by the salt."""
@@ -134,39 +126,39 @@ class DeviceGrower:
         n = self.bins.n_rows
         self._pack(gradients, weights, newton or bool(self.directions), stream)
         self._grow(nodes, stream)
-        leaves = ((_blocks(n // self._max_leaves + 1), self._max_leaves), _THREADS, stream)
+        each_leaf = ((row_blocks(n // self._max_leaves + 1), self._max_leaves), ROW_THREADS, stream)
         of_leaves, units = (self._rows, self._leaves, self._now), (self._facts, self._totals, self._leaf_sums)
-        histograms.sum_leaves[leaves](*of_leaves, gradients, weights, *units)
+        rows.sum_leaves[each_leaf](*of_leaves, gradients, weights, *units)
         if self.directions:
             assert self._special is not None
             inputs = (nodes[0], self._special[1], self._n_bins, self._node_sums, self._bounds)
-            histograms.bound_leaves[device.blocks(1), _THREADS, stream](self._leaves, self._now, n, *units, *inputs)
-        histograms.add_leaves[leaves](*of_leaves, *units, shrinkage, self._bounds, nodes[0], scores)
+            rows.bound_leaves[device.blocks(1), ROW_THREADS, stream](self._leaves, self._now, n, *units, *inputs)
+        rows.add_leaves[each_leaf](*of_leaves, *units, shrinkage, self._bounds, nodes[0], scores)
         if self._tree_rows < 1.0:
-            histograms.add_tree[_blocks(n), _THREADS, stream](self.bins.codes, *nodes, self._drawn, scores)
+            rows.add_tree[row_blocks(n), ROW_THREADS, stream](self.bins.codes, *nodes, self._drawn, scores)
 
     def _pack(self, gradients: Any, weights: Any, newton: bool, stream: Any) -> None:
-        grid = (_blocks(gradients.size), _THREADS, stream)
-        histograms.start_sums[device.blocks(1), _THREADS, stream](self._facts, self._totals, self._leaf_sums)
-        histograms.largest[grid](gradients, weights, self._facts)
-        histograms.total[grid](gradients, weights, self._facts, self._totals)
-        histograms.pack_rows[grid](gradients, weights, newton, self._facts, self._totals, self._pairs)
+        grid = (row_blocks(gradients.size), ROW_THREADS, stream)
+        rows.start_sums[device.blocks(1), ROW_THREADS, stream](self._facts, self._totals, self._leaf_sums)
+        rows.largest[grid](gradients, weights, self._facts)
+        rows.total[grid](gradients, weights, self._facts, self._totals)
+        rows.pack_rows[grid](gradients, weights, newton, self._facts, self._totals, self._pairs)
         if self.bins.categorical:
-            histograms.smooth_categories[grid](self._pairs, self._smooth_rows, self._hessians, self._smooth)
+            rows.smooth_categories[grid](self._pairs, self._smooth_rows, self._hessians, self._smooth)
 
     def _grow(self, nodes: Nodes, stream: Any) -> None:
         """Grow the tree: three launches a split, four where there are categories."""
         n, sampled = self.bins.n_rows, self._share < 1.0
         started = (self._salt, self._rows, self._sums, self._leaves, self._reals, self._now, self._squares)
-        state.start_tree[_blocks(n), _THREADS, stream](self._n_rows, self._tree_rows == 1.0, *started)
+        leaves.start_tree[row_blocks(n), ROW_THREADS, stream](self._n_rows, self._tree_rows == 1.0, *started)
         for split in range(self._max_leaves):
             if split:
                 given = (self.bins.codes, self._rows, self._leaves, self._now, self._tables)
-                histograms.divide[_blocks(n // histograms.STRIP + 1), _THREADS, stream](*given)
+                leaves.divide[row_blocks(n // leaves.STRIP + 1), ROW_THREADS, stream](*given)
             if split < self._max_leaves - 1 or split == 0:
                 self._look(nodes, stream)
         tree = (self._leaves, self._reals, self._tables, self._now)
-        search.finish[device.blocks(1), _THREADS, stream](tree, sampled, nodes)
+        leaves.finish[device.blocks(1), ROW_THREADS, stream](tree, sampled, nodes)
 
     def _look(self, nodes: Nodes, stream: Any) -> None:
         """Add up the rows of the children of the last split, and find their best splits."""
@@ -174,32 +166,25 @@ class DeviceGrower:
         parts = max(1, _BLOCKS * cores // n_tiles, -(-device.blocks(1) // n_tiles))
         given = (self._rows, self._pairs, self._leaves, self._now)
         if self._share >= 1.0:
-            histograms.add_rows[(n_tiles, parts), _ADDING, stream](self._packed_bins, *given, self._sums)
+            leaves.add_rows[(n_tiles, parts), _ADDING, stream](self._packed_bins, *given, self._sums)
         else:
-            histograms.add_samples[(n_tiles, parts, 2), _ADDING, stream](
-                self._packed_bins, *given, self._sums, self._share
-            )
+            leaves.add_samples[(n_tiles, parts, 2), _ADDING, stream](self._packed_bins, *given, self._sums, self._share)
         if self.bins.categorical:
-            adding = (_blocks(self.bins.n_rows), 2)
-            histograms.add_squares[adding, _THREADS, stream](*given, self._share, self._squares)
+            adding = (row_blocks(self.bins.n_rows), 2)
+            leaves.add_squares[adding, ROW_THREADS, stream](*given, self._share, self._squares)
         features = (self._n_bins, self._allowed, self._places)
         tree = (self._leaves, self._reals, self._tables, self._now)
         inputs = (self._sums, features, self._limits, tree, nodes, self._found)
         searching = (d, 2, -(-device.blocks(1) // (2 * d)))
         if self._special is None:
-            search.search[searching, _SEARCHING, stream](*inputs)
+            leaves.search[searching, _SEARCHING, stream](*inputs)
         else:
-            search.search_special[searching, _SEARCHING, stream](*inputs, self._special)
+            leaves.search_special[searching, _SEARCHING, stream](*inputs, self._special)
 
 
 def add_tree(bins: DeviceBins, nodes: Nodes, scores: Any) -> None:
     """Add a tree to the scores of other rows; all are on the device."""
-    histograms.add_tree[_blocks(bins.n_rows), _THREADS](bins.codes, *nodes, device.upload(np.zeros(0, bool)), scores)
-
-
-def _blocks(n: int) -> int:
-    """Blocks of threads for so many rows, a row each; not more than keep the device busy."""
-    return 2 if device.is_simulated() else device.blocks(min(-(-n // _THREADS), 8 * device.multiprocessors()))
+    rows.add_tree[row_blocks(bins.n_rows), ROW_THREADS](bins.codes, *nodes, device.upload(np.zeros(0, bool)), scores)
 
 
 # One tree a round, grown on the device; only the tree comes back.
@@ -242,22 +227,22 @@ class DeviceTrees:
 
     def _download(self) -> Tree:
         nodes = self._nodes[0].copy_to_host()
-        n_nodes, unit = histograms.known_of(nodes)
-        nodes, ends = nodes[:n_nodes], self._grower.bins.ends
-        feature = nodes[:, state.FEATURE].astype(np.int32)
-        inner, by_set, threshold = feature >= 0, nodes[:, state.IS_SET] == 1.0, np.zeros(n_nodes)
+        n_nodes, gradient_unit, hessian_unit = nodes[-1, :3]  # what `add_leaves` has put after all nodes
+        nodes, ends, unit = nodes[: int(n_nodes)], self._grower.bins.ends, float(gradient_unit**2 / hessian_unit)
+        feature = nodes[:, leaves.FEATURE].astype(np.int32)
+        inner, by_set, threshold = feature >= 0, nodes[:, leaves.IS_SET] == 1.0, np.zeros(len(nodes))
         by_set &= inner
         for node in np.flatnonzero(inner & ~by_set):
-            feature_ends, last = ends[feature[node]], int(nodes[node, state.LAST])
+            feature_ends, last = ends[feature[node]], int(nodes[node, leaves.LAST])
             threshold[node] = feature_ends[last] if last < len(feature_ends) else np.inf
         return Tree(
             feature,
             threshold,
-            inner & (nodes[:, state.MISSING_LEFT] == 1.0),
-            np.where(inner, nodes[:, state.LEFT_NODE], 0.0).astype(np.int32),
-            np.where(inner, 0.0, nodes[:, state.VALUE]),
-            np.where(inner, nodes[:, state.NODE_GAIN] * unit, 0.0),
-            nodes[:, state.COUNT].copy(),
+            inner & (nodes[:, leaves.MISSING_LEFT] == 1.0),
+            np.where(inner, nodes[:, leaves.LEFT_NODE], 0.0).astype(np.int32),
+            np.where(inner, 0.0, nodes[:, leaves.VALUE]),
+            np.where(inner, nodes[:, leaves.NODE_GAIN] * unit, 0.0),
+            nodes[:, leaves.COUNT].copy(),
             *self._sets(by_set),
         )
 
@@ -271,7 +256,6 @@ class DeviceTrees:
         return np.where(by_set, np.cumsum(by_set) - 1, -1).astype(np.int32), sets
 
     def add_last(self, scores: Array) -> None:
-        """Add the last tree to the scores of the validation data."""
         first = 0
         for bins in self._valid:
             class_scores = scores[first : first + bins.n_rows]

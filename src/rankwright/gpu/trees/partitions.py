@@ -8,20 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import cuda, int64, uint64
 
 from rankwright._types import Array
 from rankwright.boosting.binning import GROUP
-from rankwright.boosting.partitions import COUNT_BITS, SQUARED, BinLayout, Cuts, Units, add_values, pack_pairs
+from rankwright.boosting.partitions import COUNT_BITS, SQUARED, BinLayout, Cuts, Gathered, Units, add_values, pack_pairs
 from rankwright.data.hashes import is_drawn
 from rankwright.data.threads import Team, scratch
 from rankwright.gpu import device
 from rankwright.gpu.blockwise import add_up
-from rankwright.gpu.trees import histograms, state
-from rankwright.gpu.trees.state import THREADS, TILE, bins_like
+from rankwright.gpu.trees import leaves
+from rankwright.gpu.trees.leaves import THREADS, TILE
+from rankwright.gpu.trees.rows import ROW_THREADS, bins_like, row_blocks
 
 # Blocks of rows on the device, or on their way there: bins, pairs, keys, and which rows are in which node.
 #
@@ -33,14 +34,16 @@ OF_ROW = 16 + 8 + 8
 """Bytes of a row beside its bins: a pair, a place in each of two lists, a key."""
 _BLOCK_BYTES = 1 << 8 if device.is_simulated() else 1 << 28  # bytes of bins, about
 _LEAST = 16 if device.is_simulated() else 1 << 14  # rows
-_BLOCK_THREADS = 8 if device.is_simulated() else state.THREADS
 
 
-class LoadedBlock:
+class LoadedBlock(NamedTuple):
     """A block while it is on the device: bins of all features, the two lists of rows, pairs and keys."""
 
-    def __init__(self, block: RowBlock, codes: Any, rows: Any, pairs: Any, keys: Any) -> None:
-        self.block, self.codes, self.rows, self.pairs, self.keys = block, codes, rows, pairs, keys
+    block: RowBlock
+    codes: Any
+    rows: Any
+    pairs: Any
+    keys: Any
 
 
 class RowBlock:
@@ -100,7 +103,7 @@ class BlockBuffer:
     """Where blocks that do not stay on the device are while they are looked at."""
 
     def __init__(self, n_tiles: int, most: int, keyed: bool) -> None:
-        self._codes = cuda.device_array(n_tiles * most * state.TILE, np.uint8)
+        self._codes = cuda.device_array(n_tiles * most * TILE, np.uint8)
         self._rows, self._pairs = cuda.device_array(2 * most, np.uint32), cuda.device_array(2 * most, np.int64)
         self._keys = cuda.device_array(most if keyed else 0, np.uint64)
 
@@ -113,37 +116,32 @@ class BlockBuffer:
 
 
 class Divider:
-    """What dividing a node needs on the device."""
+    """The place of a node on the device while it is divided."""
 
     def __init__(self) -> None:
-        self._leaf = device.zeros((1, state.OF_LEAF), np.int64)
-        self._now, self._words = device.zeros(state.NOW, np.int64), device.zeros((1, state.WORDS), np.uint32)
+        self._leaf = device.zeros((1, leaves.OF_LEAF), np.int64)
+        self._now, self._words = device.zeros(leaves.NOW, np.int64), device.zeros((1, leaves.WORDS), np.uint32)
 
     def divide(self, there: LoadedBlock, rows: tuple[int, int, int], feature: int, words: Array) -> int:
         """Move rows to the other list; how many go left."""
-        leaf = np.zeros((1, state.OF_LEAF), np.int64)
-        leaf[0, [state.START, state.STOP, state.SIDE]] = rows
-        leaf[0, state.SPLIT_FEATURE], leaf[0, state.CODE] = feature, state.BY_SET
+        leaf = np.zeros((1, leaves.OF_LEAF), np.int64)
+        leaf[0, [leaves.START, leaves.STOP, leaves.SIDE]] = rows
+        leaf[0, leaves.SPLIT_FEATURE], leaf[0, leaves.CODE] = feature, leaves.BY_SET
         device.upload(leaf, self._leaf)
-        device.upload(np.zeros(state.NOW, np.int64), self._now)
+        device.upload(np.zeros(leaves.NOW, np.int64), self._now)
         device.upload(words[np.newaxis], self._words)
-        each = (rows[1] - rows[0]) // histograms.STRIP + 1
-        grid = (
-            2 if device.is_simulated() else device.blocks(min(-(-each // _BLOCK_THREADS), 8 * device.multiprocessors()))
-        )
-        histograms.divide[grid, _BLOCK_THREADS](there.codes, there.rows, self._leaf, self._now, self._words)
-        return int(self._now.copy_to_host()[state.LEFT])
+        each = (rows[1] - rows[0]) // leaves.STRIP + 1
+        leaves.divide[row_blocks(each), ROW_THREADS](there.codes, there.rows, self._leaf, self._now, self._words)
+        return int(self._now.copy_to_host()[leaves.LEFT])
 
 
 def cut_into_blocks(
     X: Array, order: Array, ends: tuple[Array, ...], keys: Array, folder: Path | None, room: int
 ) -> tuple[list[RowBlock], BlockBuffer | None]:
     """Rows in this order as blocks, and a buffer for those that do not stay; ``room`` is in bytes of the device."""
-    n_tiles, n = -(-len(ends) // state.TILE), len(order)
-    of_row = n_tiles * state.TILE + OF_ROW
-    max_rows = (
-        n if n * of_row <= room else max(_LEAST, min(_BLOCK_BYTES // (n_tiles * state.TILE), room // (4 * of_row)))
-    )
+    n_tiles, n = -(-len(ends) // TILE), len(order)
+    of_row = n_tiles * TILE + OF_ROW
+    max_rows = n if n * of_row <= room else max(_LEAST, min(_BLOCK_BYTES // (n_tiles * TILE), room // (4 * of_row)))
     left, blocks = room if max_rows == n else room - max_rows * of_row, []  # the buffer takes room, too
     for first in range(0, n, max(max_rows, 1)):
         some = slice(first, min(first + max_rows, n))
@@ -159,7 +157,6 @@ def cut_into_blocks(
 
 
 _SHARE = 0.7  # of the free memory of the device, that bins may take
-_THREADS = 8 if device.is_simulated() else THREADS
 _WORDS = TILE // 4  # of a tile, with four features each
 _BINS = 4 * 256  # of the features of a word
 _HALF = 1 << (SQUARED - 1)
@@ -245,14 +242,13 @@ class DeviceNodeRows:
                 drawn = (there.keys, np.uint64(salt), share)
                 parts = _parts(stop - start, n_words)
                 rows = (there.rows, start, stop, side, there.pairs)
-                _add_pairs[(n_words, parts), _THREADS](words, *rows, *drawn, sums[at])
-                _total_pairs[_parts(stop - start, 1), _THREADS](*rows, *drawn, totals[at])
+                _add_pairs[(n_words, parts), ROW_THREADS](words, *rows, *drawn, sums[at])
+                _total_pairs[_parts(stop - start, 1), ROW_THREADS](*rows, *drawn, totals[at])
         on_host = sums.copy_to_host()
         gradients, hessians, counts = (self._layout.picked(on_host[:, kind]) for kind in range(3))
         return gradients, hessians, counts.astype(np.int32), totals.copy_to_host()
 
-    def gather_rows(self, nodes: Array) -> tuple[Array, Array, Array, Array]:
-        """How many rows some nodes have, and the bins, pairs and keys of these rows, node after node."""
+    def gather_rows(self, nodes: Array) -> Gathered:
         of_blocks = [[_taken(there, node) for node in nodes.tolist()] for there in self._visited()]
         each = list(zip(*of_blocks, strict=True))  # by node, then by block
         sizes = np.array([sum(len(pairs) for _, pairs, _ in of_node) for of_node in each], np.int64)
@@ -268,7 +264,7 @@ def _parts(n: int, n_words: int) -> int:
     if device.is_simulated():
         return 2
     return max(
-        -(-device.blocks(1) // n_words), min(-(-n // (4 * _THREADS)), 8 * device.multiprocessors() // n_words + 1)
+        -(-device.blocks(1) // n_words), min(-(-n // (4 * ROW_THREADS)), 8 * device.multiprocessors() // n_words + 1)
     )
 
 
@@ -279,7 +275,9 @@ def _taken(there: LoadedBlock, node: int) -> tuple[Array, Array, Array]:
     codes, pairs = cuda.device_array((n, n_tiles * TILE), np.uint8), cuda.device_array((n, 2), np.int64)
     keys = cuda.device_array(n if keyed else 0, np.uint64)
     if n:
-        _take[_parts(n, 1), _THREADS](there.codes, there.rows, start, side, there.pairs, there.keys, codes, pairs, keys)
+        _take[_parts(n, 1), ROW_THREADS](
+            there.codes, there.rows, start, side, there.pairs, there.keys, codes, pairs, keys
+        )
     return device.download(codes), device.download(pairs), device.download(keys)
 
 

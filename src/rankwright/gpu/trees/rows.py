@@ -1,192 +1,150 @@
-"""Rows of leaves on the device: divided by a split, and added up to histograms of whole numbers.
+"""What a tree on the device needs of every row: its bins, its gradients as whole numbers, and the value of its leaf.
 
-The order of rows and of blocks does not change the sums. A block sums the rows of 16 features: for each bin 16
-gradients and 16 hessians, then 16 counts. Half of a warp adds gradients, the other half hessians, four rows at a
-time; a lane begins with another feature of its word for each of the four, so that no two lanes of a warp need the same
-bank.
+The ends of bins come from a sample, on the CPU; bins are those that :func:`rankwright.boosting.binning.bin_features`
+finds. Rows are uploaded as they lie, some at a time where not all fit, and each goes to its place in the order of
+training. Bins are bytes, by tile of 16 features, then by row.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import cuda, float64, int32, int64
+from numba import cuda, float64, int64
 
+from rankwright._types import Array
+from rankwright.boosting.binning import MISSING, bin_ends, table_of
 from rankwright.boosting.histograms import LEAST_UNIT, MOST
 from rankwright.boosting.learner import LEAST_HESSIAN, leaf_value
-from rankwright.data.hashes import child_salt, is_drawn
-from rankwright.gpu.blockwise import add_up, scan
-from rankwright.gpu.trees.state import (
-    BY_SET,
-    CODE,
-    COUNTS,
+from rankwright.data.threads import Team
+from rankwright.errors import InputError
+from rankwright.gpu import device
+from rankwright.gpu.blockwise import add_up
+from rankwright.gpu.trees.leaves import (
     FEATURE,
     IS_SET,
     LAST,
     LEAVES,
-    LEFT,
     LEFT_NODE,
-    MISSING,
     MISSING_LEFT,
     NODE,
     NODES,
-    RIGHT,
-    SALT,
     SIDE,
-    SIZE,
-    SPLIT,
-    SPLIT_FEATURE,
     START,
     STOP,
     THREADS,
     TILE,
     VALUE,
-    child_of,
     is_in,
 )
 
-STRIP = 8
-"""Rows that a thread of `divide` moves at a time."""
-_ROWS_A_PART = 1 << 10  # that a block sums up, at least
+ROW_THREADS = 8 if device.is_simulated() else THREADS
+"""Threads of a block of which each has a row."""
+_OF_ROW = 128  # bytes of gradients, scores and lists of rows
+_SHARE = 2  # of the free memory, that rows on their way may take
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceBins:
+    """The bins of rows, on the device.
+
+    `codes` (shape (tiles, rows, 16)): bins, 255 for missing values. `ends`: for each feature the upper ends of all its
+    bins but the last. `varies`: features that can split some rows from others. `categorical`: features whose bins are
+    categories.
+    """
+
+    codes: Any
+    ends: tuple[Array, ...]
+    varies: Array
+    categorical: frozenset[int] = frozenset()
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.codes.shape[1])
+
+
+def row_blocks(n: int) -> int:
+    """Blocks of threads for so many rows, a row each; not more than keep the device busy."""
+    return 2 if device.is_simulated() else device.blocks(min(-(-n // ROW_THREADS), 8 * device.multiprocessors()))
+
+
+def have_room(n_rows: int, n_features: int, of_row: int = _OF_ROW) -> bool:
+    """Whether the bins of so many rows fit the device, and what else a row needs there."""
+    return (-(-n_features // TILE) * TILE + of_row) * n_rows <= device.free_bytes()
+
+
+def bin_on_device(
+    X: Array, max_bins: int, seed: int, threads: int, order: Array, categories: Mapping[int, int] | None = None
+) -> DeviceBins:
+    """Bin the rows ``order`` of a matrix, in this order."""
+    team, counts = Team(threads), categories or {}
+    try:
+        ends = bin_ends(X, max_bins, seed, team, order, counts)
+    finally:
+        team.close()
+    return bins_like(ends, X, order, frozenset(counts))
+
+
+def bins_like(
+    ends: tuple[Array, ...], X: Array, order: Array | None = None, categorical: frozenset[int] = frozenset()
+) -> DeviceBins:
+    """Rows in bins of which the ends are known."""
+    n, d = len(X) if order is None else len(order), X.shape[1]
+    n_tiles = -(-d // TILE)
+    if not have_room(n, d, 0):
+        size, free = n_tiles * TILE * n, device.free_bytes()
+        problem = f"device is 'cuda', but the bins of {n:,} documents × {d} features take {size / 1e9:.1f} GB"
+        raise InputError(f"{problem}, and the device has {free / 1e9:.1f} GB free; expected device='cpu'")
+    codes, missing = cuda.device_array((n_tiles, n, TILE), np.uint8), device.zeros(n_tiles * TILE, np.int32)
+    table, sizes = table_of(ends, n_tiles * TILE, np.float64)
+    sizes = np.concatenate([sizes, np.zeros(n_tiles * TILE - d, np.int64)])
+    places = np.arange(len(X))
+    if order is not None:
+        places[:] = -1
+        places[order] = np.arange(n)
+    on_device = device.upload(table), device.upload(sizes)
+    step = max(1, device.free_bytes() // _SHARE // max(1, d * X.itemsize))
+    for first in range(0, len(X), step):
+        rows, row_places = device.upload(X[first : first + step]), device.upload(places[first : first + step])
+        blocks, threads = (1, 16) if device.is_simulated() else (8 * device.multiprocessors(), THREADS)
+        _assign[(n_tiles, blocks), threads](rows, row_places, *on_device, codes, missing)
+    lacking = missing.copy_to_host()[:d]
+    some = (lacking > 0) & (lacking < n)
+    return DeviceBins(codes, ends, np.array([len(of_feature) > 0 for of_feature in ends], bool) | some, categorical)
 
 
 @cuda.jit(cache=True)
-def divide(bins: Any, rows: Any, leaves: Any, now: Any, tables: Any) -> None:
-    """Move the rows of the leaf that is split to the other list: those that go left to the front, others last."""
-    counts = cuda.shared.array(THREADS, int32)
-    base = cuda.shared.array(2, int32)
-    leaf = now[SPLIT]
-    if leaf < 0:
-        return
-    t, threads = cuda.threadIdx.x, cuda.blockDim.x
-    start, stop, side = leaves[leaf, START], leaves[leaf, STOP], leaves[leaf, SIDE]
-    feature, code = leaves[leaf, SPLIT_FEATURE], leaves[leaf, CODE]
-    tile, place, last, missing_left = feature // TILE, feature % TILE, code & 255, (code >> 8) & 1
-    for chunk in range(start + cuda.blockIdx.x * threads * STRIP, stop, cuda.gridDim.x * threads * STRIP):
-        first = chunk + t * STRIP
-        end, n = min(first + STRIP, stop), min(threads * STRIP, stop - chunk)
-        lefts, bits = 0, 0
-        for k in range(first, end):
-            found = bins[tile, rows[side, k], place]
-            goes_left = missing_left == 1 if found == MISSING else found <= last
-            if code >= BY_SET:
-                goes_left = is_in(tables[leaf], found)
-            if goes_left:
-                lefts += 1
-                bits |= 1 << (k - first)
-        counts[t] = lefts
-        cuda.syncthreads()
-        scan(counts)
-        if t == threads - 1:
-            base[0] = cuda.atomic.add(now, LEFT, counts[t])
-            base[1] = cuda.atomic.add(now, RIGHT, n - counts[t])
-        cuda.syncthreads()
-        before = counts[t] - lefts
-        at_left = start + base[0] + before
-        at_right = stop - base[1] - (n - counts[threads - 1]) + (first - chunk - before)
-        for k in range(first, end):
-            if (bits >> (k - first)) & 1:
-                rows[1 - side, at_left] = rows[side, k]
-                at_left += 1
-            else:
-                rows[1 - side, at_right] = rows[side, k]
-                at_right += 1
-        cuda.syncthreads()
-
-
-@cuda.jit(device=True, cache=True)
-def salt_of(leaves: Any, now: Any, child: int) -> Any:
-    """What the smaller child (0) or the larger one (1) draws by."""
-    salt = np.uint64(leaves[now[SPLIT], SALT])
-    if now[LEAVES] == 0:
-        return salt
-    return child_salt(salt, (now[LEFT] <= now[RIGHT]) != (child == 0))
-
-
-@cuda.jit(cache=True)
-def add_rows(packed_bins: Any, rows: Any, pairs: Any, leaves: Any, now: Any, sums: Any) -> None:
-    """Histograms of the smaller child: a block for each tile of features (x) and part of the rows (y)."""
-    _add_rows(packed_bins, rows, pairs, leaves, now, sums, None)
-
-
-@cuda.jit(cache=True)
-def add_samples(packed_bins: Any, rows: Any, pairs: Any, leaves: Any, now: Any, sums: Any, share: float) -> None:
-    """Histograms of samples of both children (z)."""
-    _add_rows(packed_bins, rows, pairs, leaves, now, sums, share)
-
-
-@cuda.jit(device=True, cache=True)
-def _add_rows(packed_bins: Any, rows: Any, pairs: Any, leaves: Any, now: Any, sums: Any, share: Any) -> None:
-    """The rows of a child, or the ``share`` of them that it draws: None is all, and leaves out the code for that."""
-    shared = cuda.shared.array(SIZE, int32)
-    if now[SPLIT] < 0:
-        return
-    child = cuda.blockIdx.z
-    start, stop, side, slot = child_of(leaves, now, child, share is not None)
-    parts = min(cuda.gridDim.y, max(1, (stop - start) // _ROWS_A_PART))
-    part, tile, t = cuda.blockIdx.y, cuda.blockIdx.x, cuda.threadIdx.x
-    if part >= parts or stop <= start:
-        return
-    salt = np.uint64(0) if share is None else salt_of(leaves, now, child)
-    for i in range(t, SIZE, cuda.blockDim.x):
-        shared[i] = 0
+def _assign(X: Any, places: Any, table: Any, sizes: Any, codes: Any, missing: Any) -> None:
+    """Bins of a tile of features (x) for a part of the rows (y), by bisection; as `binning._fill` does it."""
+    ends = cuda.shared.array((TILE, 256), float64)
+    tile, t = cuda.blockIdx.x, cuda.threadIdx.x
+    for i in range(t, TILE * 256, cuda.blockDim.x):
+        ends[i >> 8, i & 255] = table[tile * TILE + (i >> 8), i & 255]
     cuda.syncthreads()
-    first, last = start + (stop - start) * part // parts, start + (stop - start) * (part + 1) // parts
-    half, turn, word_at, step = (t >> 4) & 1, (t >> 2) & 3, t & 3, 4 * (cuda.blockDim.x >> 5)
-    k, end = first + 4 * (t >> 5) + turn, last - 1
-    row, other = rows[side, min(k, end)], rows[side, min(k + step, end)]
-    while k < last:  # two rows at a time, and the next two are looked up: the device reads while it adds
-        more = 1 if k + step < last else 0
-        word, other_word = packed_bins[tile, row, word_at], packed_bins[tile, other, word_at]
-        value, other_value = pairs[row, half], pairs[other, half]
-        count = 1
-        if share is not None:
-            count = 1 if is_drawn(np.uint64(row), salt, share) else 0
-            more = more if is_drawn(np.uint64(other), salt, share) else 0
-            value *= count
-        k += 2 * step
-        row, other = rows[side, min(k, end)], rows[side, min(k + step, end)]
-        _add_word(shared, word, value, count, half, turn, word_at)
-        _add_word(shared, other_word, other_value * more, more, half, turn, word_at)
-    cuda.syncthreads()
-    base, shift = (slot * cuda.gridDim.x + tile) * SIZE, part * SIZE // parts
-    for i in range(t, SIZE, cuda.blockDim.x):
-        at = (i + shift) % SIZE  # blocks begin apart from each other, so that they need not wait
-        if shared[at] != 0:
-            cuda.atomic.add(sums, base + at, shared[at])
-
-
-@cuda.jit(device=True, cache=True)
-def _add_word(own: Any, word: int, value: int, count: int, half: int, turn: int, word_at: int) -> None:
-    """Add a row to the histograms of the four features of a word; of counts, half of a warp adds two each."""
-    for step in range(4):
-        at = (step + turn) & 3
-        code = (word >> (8 * at)) & 255
-        cuda.atomic.add(own, np.uint32(2 * TILE * code + TILE * half + 4 * word_at + at), value)
-    for step in range(2):
-        at = (2 * half + step + turn) & 3
-        code = (word >> (8 * at)) & 255
-        cuda.atomic.add(own, np.uint32(COUNTS + TILE * code + 4 * word_at + at), count)
-
-
-@cuda.jit(cache=True)
-def add_squares(rows: Any, pairs: Any, leaves: Any, now: Any, share: float, squares: Any) -> None:
-    """Squares of the gradients of both children (y), or of their samples; |gradients| sum to less than 2³¹."""
-    held = cuda.shared.array(THREADS, int64)
-    if now[SPLIT] < 0:
-        return
-    child, t = cuda.blockIdx.y, cuda.threadIdx.x
-    start, stop, side, _ = child_of(leaves, now, child, share < 1.0)
-    salt, total = salt_of(leaves, now, child), int64(0)
-    for k in range(start + cuda.blockIdx.x * cuda.blockDim.x + t, stop, cuda.gridDim.x * cuda.blockDim.x):
-        row = rows[side, k]
-        if share >= 1.0 or is_drawn(np.uint64(row), salt, share):
-            total += int64(pairs[row, 0]) * int64(pairs[row, 0])
-    total = add_up(total, held)
-    if t == 0 and total > 0:
-        cuda.atomic.add(squares, child, total)
+    place = t % TILE
+    feature, feature_ends = tile * TILE + place, ends[place]
+    step = 1
+    while 2 * step <= sizes[feature]:
+        step *= 2
+    rows_at_once = cuda.blockDim.x // TILE
+    for row in range(cuda.blockIdx.y * rows_at_once + t // TILE, X.shape[0], cuda.gridDim.y * rows_at_once):
+        if places[row] < 0:
+            continue
+        code = 0
+        if feature < X.shape[1]:
+            value = X[row, feature]
+            half = step
+            while half > 0:
+                if feature_ends[code + half - 1] < value:
+                    code += half
+                half >>= 1
+            if value != value:
+                code = MISSING
+                cuda.atomic.add(missing, feature, 1)
+        codes[tile, places[row], place] = code
 
 
 # What a tree on the device needs of every row: gradients as whole numbers, the values of leaves, scores by bins.
@@ -201,12 +159,6 @@ _FINE = 2.0**61
 _GRADIENT, _HESSIAN, _GRADIENT_UNIT, _HESSIAN_UNIT, FACTS = range(5)
 TOTALS = 2
 """Sums of |gradients| and hessians, in units of 2⁻⁶² of the largest times the number of rows."""
-
-
-def known_of(nodes: Any) -> tuple[int, float]:
-    """The number of nodes and what a gain in units is worth, which are in the row after all nodes."""
-    n_nodes, gradient_unit, hessian_unit = nodes[-1, :3]
-    return int(n_nodes), float(gradient_unit**2 / hessian_unit)
 
 
 @cuda.jit(cache=True)
@@ -243,28 +195,19 @@ def largest(gradients: Any, hessians: Any, facts: Any) -> None:
 @cuda.jit(device=True, cache=True)
 def _add_both(first: int, second: int, held: Any, sums: Any, row: int) -> None:
     """Add two whole numbers of every thread of a block to a row of sums."""
-    t, step = cuda.threadIdx.x, cuda.blockDim.x // 2
-    held[0, t], held[1, t] = first, second
-    cuda.syncthreads()
-    while step > 0:
-        if t < step:
-            held[0, t] += held[0, t + step]
-            held[1, t] += held[1, t + step]
-        cuda.syncthreads()
-        step //= 2
-    if t < 2:
-        cuda.atomic.add(sums, (row, t), held[t, 0])
+    first, second = add_up(first, held), add_up(second, held)
+    if cuda.threadIdx.x == 0:
+        cuda.atomic.add(sums, (row, 0), first)
+        cuda.atomic.add(sums, (row, 1), second)
 
 
 @cuda.jit(cache=True)
 def total(gradients: Any, hessians: Any, facts: Any, totals: Any) -> None:
     """Σ |gradients| and Σ hessians in the smallest units; ``totals`` has one row."""
-    held = cuda.shared.array((2, THREADS), int64)
+    held = cuda.shared.array(THREADS, int64)
     gradient, hessian = np.int64(0), np.int64(0)
-    per_gradient, per_hessian = (
-        _per_least(facts[_GRADIENT], gradients.size),
-        _per_least(facts[_HESSIAN], gradients.size),
-    )
+    per_gradient = _per_least(facts[_GRADIENT], gradients.size)
+    per_hessian = _per_least(facts[_HESSIAN], gradients.size)
     for i in range(cuda.grid(1), gradients.size, cuda.gridsize(1)):
         gradient += np.int64(abs(gradients[i]) * per_gradient)
         hessian += np.int64(hessians[i] * per_hessian)
@@ -332,7 +275,7 @@ def sum_leaves(
     rows: Any, leaves: Any, now: Any, gradients: Any, hessians: Any, facts: Any, totals: Any, leaf_sums: Any
 ) -> None:  # fmt: skip
     """Sums of gradients and hessians of every leaf (y), a part of its rows in every block (x)."""
-    held = cuda.shared.array((2, THREADS), int64)
+    held = cuda.shared.array(THREADS, int64)
     leaf, n = cuda.blockIdx.y, gradients.size
     if leaf >= now[LEAVES]:
         return

@@ -1,8 +1,8 @@
-"""The best splits of the children of a leaf on the device, and what is split next: the leaf whose split gains most.
+"""Leaves of a tree on the device: divided, added up to histograms of whole numbers, and searched for their best splits.
 
-Each split of a tree takes three launches: `divide` moves the rows of the leaf that is split, `add_rows` sums the rows
-of its smaller child, and `search` subtracts these sums from the parent's, finds the best split of both children and the
-leaf to split next.
+Everything is decided there, so the host reads nothing before the tree is finished. Each split takes three launches:
+`divide` moves the rows of the leaf that is split, `add_rows` sums the rows of its smaller child, and `search` subtracts
+these sums from the parent's, finds the best split of both children and the leaf to split next.
 """
 
 from __future__ import annotations
@@ -11,48 +11,231 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import cuda, float64, int32
+from numba import cuda, float64, int32, int64
 
-from rankwright.data.hashes import child_salt, of_feature
-from rankwright.gpu.blockwise import scan
-from rankwright.gpu.trees.histograms import salt_of
-from rankwright.gpu.trees.state import (
-    BY_SET,
-    CODE,
-    COUNT,
-    COUNTS,
-    DONE,
-    FEATURE,
-    GAIN,
-    HIGH,
-    IS_SET,
-    LAST,
-    LEAVES,
-    LEFT,
-    LEFT_NODE,
-    LIMIT,
-    LOW,
-    MISSING,
-    MISSING_LEFT,
-    NODE,
-    NODE_GAIN,
-    NODES,
-    PLACE,
-    RIGHT,
-    SALT,
-    SIDE,
-    SIZE,
-    SLOT,
-    SPLIT,
-    SPLIT_FEATURE,
-    START,
-    STOP,
-    THREADS,
-    TILE,
-    VALUE,
-    WORDS,
-    child_of,
-)
+from rankwright.boosting.binning import MISSING
+from rankwright.data.hashes import child_salt, is_drawn, of_feature
+from rankwright.gpu.blockwise import add_up, scan
+
+TILE = 16
+"""Features whose bins are stored together."""
+SIZE = 256 * 3 * TILE
+"""Numbers in the histograms of a tile: for each bin 16 gradients and 16 hessians, then 16 counts for each."""
+COUNTS = 256 * 2 * TILE
+"""Where the counts of a tile begin."""
+THREADS = 256
+"""Threads of a block, at most."""
+WORDS = 8
+"""Words of 32 bits that a set of bins takes."""
+BY_SET = 512
+"""Set in the code of a split that sends a set of bins left. Other codes: the last bin, + 256 if missing values do."""
+
+# A leaf, in whole numbers: its node, its rows and in which of the two lists they are, its histogram, its best split,
+# its place from the left, and what it draws by.
+NODE, START, STOP, SIDE, SLOT, SPLIT_FEATURE, CODE, PLACE, SALT, OF_LEAF = range(10)
+# The same in floating point: the gain of that split, bounds of the leaf's value, and what bounds those of its children.
+GAIN, LOW, HIGH, LIMIT, REALS = range(5)
+# A tree so far: leaves, nodes, the leaf to split (−1: none is worth it), rows to its left and right, blocks done.
+LEAVES, NODES, SPLIT, LEFT, RIGHT, DONE, NOW = range(7)
+# A node, as the host reads it.
+FEATURE, LAST, MISSING_LEFT, IS_SET, LEFT_NODE, VALUE, NODE_GAIN, COUNT, OF_NODE = range(9)
+
+
+@cuda.jit(cache=True)
+def start_tree(
+    n_rows: Any, all_rows: bool, salt: Any, rows: Any, sums: Any, leaves: Any, reals: Any, now: Any, squares: Any
+) -> None:  # fmt: skip
+    """The first ``n_rows[0]`` of the first list are one leaf, all rows in their order or those there; sums are 0."""
+    first, step = cuda.grid(1), cuda.gridsize(1)
+    for k in range(first, n_rows[0] if all_rows else 0, step):
+        rows[0, k] = k
+    for i in range(first, sums.size, step):
+        sums[i] = 0
+    if first == 0:
+        for i in range(NOW):
+            now[i] = 0
+        leaves[0, START], leaves[0, STOP], leaves[0, SIDE] = 0, n_rows[0], 0
+        leaves[0, NODE] = leaves[0, SLOT] = leaves[0, PLACE] = 0
+        leaves[0, SALT] = salt[0]
+        reals[0, LOW], reals[0, HIGH], reals[0, LIMIT] = -float("inf"), float("inf"), 0.0
+        squares[0] = squares[1] = 0
+
+
+@cuda.jit(device=True, cache=True)
+def child_of(leaves: Any, now: Any, child: int, sampled: bool) -> Any:
+    """First row, one past the last, their list and their histogram: of the smaller child (0) or the larger one (1).
+
+    Before the first split the root is the smaller one, and the other has no rows. The histogram of a larger child takes
+    the place of its parent's, unless both have one of a sample.
+    """
+    leaf = now[SPLIT]
+    start, stop, side, slot = leaves[leaf, START], leaves[leaf, STOP], leaves[leaf, SIDE], leaves[leaf, SLOT]
+    if now[LEAVES] == 0:
+        return (start, start if child else stop, side, slot)
+    middle = start + now[LEFT]
+    if sampled:
+        slot = 2 * now[LEAVES] - 1 + child
+    elif child == 0:
+        slot = now[LEAVES]
+    is_left = (now[LEFT] <= now[RIGHT]) == (child == 0)
+    return (start, middle, 1 - side, slot) if is_left else (middle, stop, 1 - side, slot)
+
+
+@cuda.jit(device=True, cache=True)
+def is_in(words: Any, code: int) -> bool:
+    """Whether a set of bins has this one."""
+    return (words[code >> 5] >> (code & 31)) & 1 == 1
+
+
+# The rows of leaves: divided by a split, and added up to histograms of whole numbers.
+#
+# The order of rows and of blocks does not change the sums. A block sums the rows of 16 features: for each bin 16
+# gradients and 16 hessians, then 16 counts. Half of a warp adds gradients, the other half hessians, four rows at a
+# time; a lane begins with another feature of its word for each of the four, so that no two lanes of a warp need the
+# same bank.
+
+
+STRIP = 8
+"""Rows that a thread of `divide` moves at a time."""
+_ROWS_A_PART = 1 << 10  # that a block sums up, at least
+
+
+@cuda.jit(cache=True)
+def divide(bins: Any, rows: Any, leaves: Any, now: Any, tables: Any) -> None:
+    """Move the rows of the leaf that is split to the other list: those that go left to the front, others last."""
+    counts = cuda.shared.array(THREADS, int32)
+    base = cuda.shared.array(2, int32)
+    leaf = now[SPLIT]
+    if leaf < 0:
+        return
+    t, threads = cuda.threadIdx.x, cuda.blockDim.x
+    start, stop, side = leaves[leaf, START], leaves[leaf, STOP], leaves[leaf, SIDE]
+    feature, code = leaves[leaf, SPLIT_FEATURE], leaves[leaf, CODE]
+    tile, place, last, missing_left = feature // TILE, feature % TILE, code & 255, (code >> 8) & 1
+    for chunk in range(start + cuda.blockIdx.x * threads * STRIP, stop, cuda.gridDim.x * threads * STRIP):
+        first = chunk + t * STRIP
+        end, n = min(first + STRIP, stop), min(threads * STRIP, stop - chunk)
+        lefts, bits = 0, 0
+        for k in range(first, end):
+            bin_code = bins[tile, rows[side, k], place]
+            goes_left = missing_left == 1 if bin_code == MISSING else bin_code <= last
+            if code >= BY_SET:
+                goes_left = is_in(tables[leaf], bin_code)
+            if goes_left:
+                lefts += 1
+                bits |= 1 << (k - first)
+        counts[t] = lefts
+        cuda.syncthreads()
+        scan(counts)
+        if t == threads - 1:
+            base[0] = cuda.atomic.add(now, LEFT, counts[t])
+            base[1] = cuda.atomic.add(now, RIGHT, n - counts[t])
+        cuda.syncthreads()
+        before = counts[t] - lefts
+        at_left = start + base[0] + before
+        at_right = stop - base[1] - (n - counts[threads - 1]) + (first - chunk - before)
+        for k in range(first, end):
+            if (bits >> (k - first)) & 1:
+                rows[1 - side, at_left] = rows[side, k]
+                at_left += 1
+            else:
+                rows[1 - side, at_right] = rows[side, k]
+                at_right += 1
+        cuda.syncthreads()
+
+
+@cuda.jit(device=True, cache=True)
+def salt_of(leaves: Any, now: Any, child: int) -> Any:
+    """What the smaller child (0) or the larger one (1) draws by."""
+    salt = np.uint64(leaves[now[SPLIT], SALT])
+    if now[LEAVES] == 0:
+        return salt
+    return child_salt(salt, (now[LEFT] <= now[RIGHT]) != (child == 0))
+
+
+@cuda.jit(cache=True)
+def add_rows(packed_bins: Any, rows: Any, pairs: Any, leaves: Any, now: Any, sums: Any) -> None:
+    """Histograms of the smaller child: a block for each tile of features (x) and part of the rows (y)."""
+    _add_rows(packed_bins, rows, pairs, leaves, now, sums, None)
+
+
+@cuda.jit(cache=True)
+def add_samples(packed_bins: Any, rows: Any, pairs: Any, leaves: Any, now: Any, sums: Any, share: float) -> None:
+    """Histograms of samples of both children (z)."""
+    _add_rows(packed_bins, rows, pairs, leaves, now, sums, share)
+
+
+@cuda.jit(device=True, cache=True)
+def _add_rows(packed_bins: Any, rows: Any, pairs: Any, leaves: Any, now: Any, sums: Any, share: Any) -> None:
+    """The rows of a child, or the ``share`` of them that it draws: None is all, and leaves out the code for that."""
+    shared = cuda.shared.array(SIZE, int32)
+    if now[SPLIT] < 0:
+        return
+    child = cuda.blockIdx.z
+    start, stop, side, slot = child_of(leaves, now, child, share is not None)
+    parts = min(cuda.gridDim.y, max(1, (stop - start) // _ROWS_A_PART))
+    part, tile, t = cuda.blockIdx.y, cuda.blockIdx.x, cuda.threadIdx.x
+    if part >= parts or stop <= start:
+        return
+    salt = np.uint64(0) if share is None else salt_of(leaves, now, child)
+    for i in range(t, SIZE, cuda.blockDim.x):
+        shared[i] = 0
+    cuda.syncthreads()
+    first, last = start + (stop - start) * part // parts, start + (stop - start) * (part + 1) // parts
+    half, turn, word_at, step = (t >> 4) & 1, (t >> 2) & 3, t & 3, 4 * (cuda.blockDim.x >> 5)
+    k, end = first + 4 * (t >> 5) + turn, last - 1
+    row, other = rows[side, min(k, end)], rows[side, min(k + step, end)]
+    while k < last:  # two rows at a time, and the next two are looked up: the device reads while it adds
+        more = 1 if k + step < last else 0
+        word, other_word = packed_bins[tile, row, word_at], packed_bins[tile, other, word_at]
+        value, other_value = pairs[row, half], pairs[other, half]
+        count = 1
+        if share is not None:
+            count = 1 if is_drawn(np.uint64(row), salt, share) else 0
+            more = more if is_drawn(np.uint64(other), salt, share) else 0
+            value *= count
+        k += 2 * step
+        row, other = rows[side, min(k, end)], rows[side, min(k + step, end)]
+        _add_word(shared, word, value, count, half, turn, word_at)
+        _add_word(shared, other_word, other_value * more, more, half, turn, word_at)
+    cuda.syncthreads()
+    base, shift = (slot * cuda.gridDim.x + tile) * SIZE, part * SIZE // parts
+    for i in range(t, SIZE, cuda.blockDim.x):
+        at = (i + shift) % SIZE  # blocks begin apart from each other, so that they need not wait
+        if shared[at] != 0:
+            cuda.atomic.add(sums, base + at, shared[at])
+
+
+@cuda.jit(device=True, cache=True)
+def _add_word(own: Any, word: int, value: int, count: int, half: int, turn: int, word_at: int) -> None:
+    """Add a row to the histograms of the four features of a word; of counts, half of a warp adds two each."""
+    for step in range(4):
+        at = (step + turn) & 3
+        code = (word >> (8 * at)) & 255
+        cuda.atomic.add(own, np.uint32(2 * TILE * code + TILE * half + 4 * word_at + at), value)
+    for step in range(2):
+        at = (2 * half + step + turn) & 3
+        code = (word >> (8 * at)) & 255
+        cuda.atomic.add(own, np.uint32(COUNTS + TILE * code + 4 * word_at + at), count)
+
+
+@cuda.jit(cache=True)
+def add_squares(rows: Any, pairs: Any, leaves: Any, now: Any, share: float, squares: Any) -> None:
+    """Squares of the gradients of both children (y), or of their samples; |gradients| sum to less than 2³¹."""
+    held = cuda.shared.array(THREADS, int64)
+    if now[SPLIT] < 0:
+        return
+    child, t = cuda.blockIdx.y, cuda.threadIdx.x
+    start, stop, side, _ = child_of(leaves, now, child, share < 1.0)
+    salt, total = salt_of(leaves, now, child), int64(0)
+    for k in range(start + cuda.blockIdx.x * cuda.blockDim.x + t, stop, cuda.gridDim.x * cuda.blockDim.x):
+        row = rows[side, k]
+        if share >= 1.0 or is_drawn(np.uint64(row), salt, share):
+            total += int64(pairs[row, 0]) * int64(pairs[row, 0])
+    total = add_up(total, held)
+    if t == 0 and total > 0:
+        cuda.atomic.add(squares, child, total)
+
 
 # The best split of a feature on the device, from its histogram: as `rankwright.boosting.histograms` finds it.
 #
@@ -106,11 +289,8 @@ def totals_of(values: Any, running: Any) -> Any:
 
 
 @cuda.jit(device=True, cache=True)
-def _gain(left: Any, total: Any, min_rows: int) -> float:
-    """The gain times H of a split, −1 where a part has too little hessian or too few rows."""
-    (g_left, h_left, n_left), (g, h, n) = left, total
-    if h_left < _LEAST or h - h_left < _LEAST or n_left < min_rows or n - n_left < min_rows:
-        return -1.0
+def _gain(g_left: int, h_left: int, g: int, h: int) -> float:
+    """The gain of a split, times H."""
     apart = float(g_left * h - g * h_left)
     return apart * apart / (float(h_left) * float(h - h_left))
 
@@ -130,8 +310,14 @@ def largest_gain(gains: Any, codes: Any) -> None:
 
 
 @cuda.jit(device=True, cache=True)
-def best_split(values: Any, running: Any, gains: Any, codes: Any, n_bins: int, min_rows: int) -> float:
-    """The best split, a gain and a code to place 0 of ``gains`` and ``codes``; −1 if there is none."""
+def best_split(
+    values: Any, running: Any, gains: Any, codes: Any, n_bins: int, min_rows: int, bounded: Any
+) -> float:  # fmt: skip
+    """The best split, a gain and a code to place 0 of ``gains`` and ``codes``; −1 if there is none.
+
+    ``bounded`` is None, or the lowest and the highest value of a part, and the way in which values must go from left to
+    right: up (1) or down (−1). A split that only sets missing values apart may have them in any order.
+    """
     t, width = cuda.threadIdx.x, 256 // cuda.blockDim.x
     total, missing, before = totals_of(values, running)
     n_splits = n_bins if missing[2] > 0 else n_bins - 1
@@ -143,12 +329,21 @@ def best_split(values: Any, running: Any, gains: Any, codes: Any, n_bins: int, m
             left_g += values[0, b]
             left_h += values[1, b]
             left_n += values[2, b]
-            gain = _gain((left_g, left_h, left_n), total, min_rows)
+            if left_h < _LEAST or total[1] - left_h < _LEAST or left_n < min_rows or total[2] - left_n < min_rows:
+                continue
+            if bounded is None:
+                gain = _gain(left_g, left_h, total[0], total[1])
+            else:
+                low, high, way = bounded
+                way = way if b < n_bins - 1 else 0
+                gain = _bounded_gain(float(left_g), float(left_h), float(total[0]), float(total[1]), low, high, way)
             if gain > best:
                 best, code = gain, 256 * side + b
     gains[t], codes[t] = best, code
     largest_gain(gains, codes)
-    return gains[0] / max(float(total[1]), 1.0) if gains[0] >= 0.0 else -1.0
+    if bounded is None:
+        return gains[0] / max(float(total[1]), 1.0) if gains[0] >= 0.0 else -1.0
+    return gains[0]
 
 
 # Splits of categories, and splits under monotone constraints, on the device: those of `rankwright.boosting.histograms`.
@@ -177,36 +372,6 @@ def _bounded_gain(g_left: float, h_left: float, g: float, h: float, low: float, 
     both = value_left * (2.0 * g_left - h_left * value_left) + value_right * (2.0 * g_right - h_right * value_right)
     undivided = _value(g, h, low, high)
     return max(both - undivided * (2.0 * g - h * undivided), 0.0)
-
-
-@cuda.jit(device=True, cache=True)
-def _best_bounded(
-    values: Any, running: Any, gains: Any, codes: Any, n_bins: int, min_rows: int, way: int, low: float, high: float
-) -> float:  # fmt: skip
-    """As `best_split`, with values from ``low`` to ``high`` that rise (``way`` 1) or fall (−1) from left to right.
-
-    A split that only sets missing values apart may have them in any order.
-    """
-    t, width = cuda.threadIdx.x, 256 // cuda.blockDim.x
-    total, missing, before = totals_of(values, running)
-    n_splits = n_bins if missing[2] > 0 else n_bins - 1
-    best, code = -1.0, 512
-    for side in range(2 if missing[2] > 0 else 1):
-        left_g, left_h = before[0] + side * missing[0], before[1] + side * missing[1]
-        left_n = before[2] + side * missing[2]
-        for b in range(t * width, min((t + 1) * width, n_splits - side)):
-            left_g += values[0, b]
-            left_h += values[1, b]
-            left_n += values[2, b]
-            if left_h < _LEAST or total[1] - left_h < _LEAST or left_n < min_rows or total[2] - left_n < min_rows:
-                continue
-            own_way = way if b < n_bins - 1 else 0
-            gain = _bounded_gain(float(left_g), float(left_h), float(total[0]), float(total[1]), low, high, own_way)
-            if gain > best:
-                best, code = gain, 256 * side + b
-    gains[t], codes[t] = best, code
-    largest_gain(gains, codes)
-    return gains[0]
 
 
 @cuda.jit(device=True, cache=True)
@@ -284,10 +449,9 @@ def special_split(
 ) -> None:  # fmt: skip
     """The best split of a feature of any kind, to ``found``: its gain, its code, and the limit that it sets.
 
-    `values`, `running`, `gains`, `codes`: the histogram, and room, in shared memory. `bounds`: the lowest and the
-    highest value of the node. `squares`: of the gradients of the node. `special`: for every feature whether its bins
-    are categories, and the way in which scores must go; hessian that smooths the means of categories. `found`, `table`:
-    where the split goes, and the set of bins that go left, of categories.
+    `bounds`: the lowest and the highest value of the node. `squares`: of the gradients of the node. `special`: for
+    every feature whether its bins are categories, and the way in which scores must go; hessian that smooths the means
+    of categories. `table`: the set of bins that go left, of categories.
     """
     means = cuda.shared.array(256, float64)
     order = cuda.shared.array(256, int32)
@@ -298,13 +462,13 @@ def special_split(
     if is_category[feature]:
         _sort_bins(values, running, n_bins, smooth[0], means, order, moved)
         if is_bound:
-            gain = _best_bounded(moved, running, gains, codes, n_bins, min_rows, 0, low, high)
+            gain = best_split(moved, running, gains, codes, n_bins, min_rows, (low, high, 0))
         else:
-            gain = best_split(moved, running, gains, codes, n_bins, min_rows)
+            gain = best_split(moved, running, gains, codes, n_bins, min_rows, None)
     elif is_bound:
-        gain = _best_bounded(values, running, gains, codes, n_bins, min_rows, ways[feature], low, high)
+        gain = best_split(values, running, gains, codes, n_bins, min_rows, (low, high, ways[feature]))
     else:
-        gain = best_split(values, running, gains, codes, n_bins, min_rows)
+        gain = best_split(values, running, gains, codes, n_bins, min_rows, None)
     if cuda.threadIdx.x == 0 and gain < 0.0:
         found[0] = -1.0
     elif cuda.threadIdx.x == 0:
@@ -330,20 +494,10 @@ FOUND = 3
 def search(sums: Any, features: Any, limits: Any, state: Any, nodes: Any, found: Any) -> None:
     """The best split of every feature (x) of both children (y); the last block chooses what is split next.
 
-    Parameters
-    ----------
-    sums : device array
-        Histograms.
-    features : tuple
-        For every feature: its bins, whether the tree may use it, its place among those that vary.
-    limits : tuple
-        Fewest rows of a leaf, the same of those drawn, and features that a node draws (0: all).
-    state : tuple
-        Leaves, in whole numbers and in floating point, their sets of bins, and the tree so far.
-    nodes : tuple
-        Nodes, and their sets of bins.
-    found : tuple
-        What is found for every child and feature, and sets of bins.
+    `features`: for every feature its bins, whether the tree may use it, its place among those that vary. `limits`:
+    fewest rows of a leaf, the same of those drawn, and features that a node draws (0: all). `state`: leaves, in whole
+    numbers and in floating point, their sets of bins, and the tree so far. `nodes`: nodes, and their sets of bins.
+    `found`: what is found for every child and feature, and sets of bins.
     """
     _search(sums, features, limits, state, nodes, found, None)
 
@@ -384,7 +538,7 @@ def _search(
         is_rest = child == 1 and n_drawn == 0
         load(sums, now[LEAVES] if is_rest else slot, slot if is_rest else -1, n_tiles, feature, values)
         if special is None:
-            gain = best_split(values, running, gains, codes, n_bins[feature], least_rows)
+            gain = best_split(values, running, gains, codes, n_bins[feature], least_rows, None)
             if t == 0:
                 own[0], own[1] = gain, codes[0]
         else:
