@@ -26,7 +26,7 @@ from numba import njit
 
 from bench_read_letor import kernel_alone
 from rankwright.data.threads import Team
-from rankwright.io.letor_write import write_letor
+from rankwright.io.letor import write_letor
 from rankwright.models.products import FASTMATH
 
 ROWS = 1 << 18

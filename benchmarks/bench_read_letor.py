@@ -35,8 +35,7 @@ import sklearn
 from sklearn.datasets import load_svmlight_file
 
 from rankwright.io.kernels import LineParser
-from rankwright.io.letor import read_letor, read_letor_labels
-from rankwright.io.letor_write import write_letor
+from rankwright.io.letor import read_letor, read_letor_labels, write_letor
 
 N_FEATURES = 136
 DOCS_PER_QUERY = 120

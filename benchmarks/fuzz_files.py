@@ -289,8 +289,7 @@ KINDS: dict[str, Kind] = {
 
 def _with_text(folder: Path) -> None:
     """text.parquet: the data of data.parquet with a column of text."""
-    from rankwright.io.features import from_frame
-    from rankwright.io.frames import to_frame
+    from rankwright.io.frames import from_frame, to_frame
     from rankwright.io.parquet import read_parquet, write_parquet
 
     frame = to_frame(read_parquet(folder / "data.parquet"))

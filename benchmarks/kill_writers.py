@@ -34,7 +34,7 @@ from rankwright.cli.main import main as rankwright
 from rankwright.data.dataset import RankingData
 from rankwright.io.container import Container
 from rankwright.io.folder import FOLDER
-from rankwright.io.letor_write import write_letor
+from rankwright.io.letor import write_letor
 from rankwright.io.trec import read_run
 
 TRIALS = """

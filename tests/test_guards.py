@@ -208,16 +208,14 @@ SHARED_NAMES = {
     "app": "the paths of a web application",
     "base": "what all measures, models or rankers share",
     "dataset": "a data set in memory, and one whose features are in partitions",
-    "features": "tables as features, and features made from text",
     "kernels": "the compiled code of a package, apart because it loads numba",
     "lambdas": ON_A_DEVICE,
     "order": "the tie rule; the order of a max-margin training",
     "partitions": "partitions: on disk, of trees while they grow, and these on a device",
-    "products": ON_A_DEVICE,
     "results": "the results folder of an experiment: written, and read by reports",
     "statistics": "of features; of the runs in a report",
     "tables": "read; shown in a report",
-    "training": "a training set of a package: of nets, from clicks, on a device",
+    "training": "a training set of a package: of nets, on a device",
 }
 COMMANDS = PACKAGE / "cli"  # one file per command, named as the command; what does the work may have that name, too
 

@@ -38,22 +38,18 @@ _HOMES = {
         "LambdaMART",
         "McRank",
     ),
-    "rankwright.clicks.estimates": (
-        "ClickEstimates",
-        "Propensities",
-    ),
     "rankwright.clicks.log": (
         "ClickLog",
-        "drop_sessions",
-    ),
-    "rankwright.clicks.models": ("click_model",),
-    "rankwright.clicks.reading": (
-        "read_clicks",
-        "read_propensities",
-    ),
-    "rankwright.clicks.training": (
         "ClickPages",
         "click_pages",
+        "drop_sessions",
+        "read_clicks",
+    ),
+    "rankwright.clicks.models": (
+        "ClickEstimates",
+        "Propensities",
+        "click_model",
+        "read_propensities",
     ),
     "rankwright.cluster.dataset": ("open_partitions",),
     "rankwright.committee.auto": ("AutoRanker",),
@@ -120,14 +116,18 @@ _HOMES = {
         "read_data",
         "write_data",
     ),
-    "rankwright.io.features": ("from_frame",),
     "rankwright.io.folder": (
         "load_folder",
         "save_folder",
     ),
-    "rankwright.io.frames": ("to_frame",),
-    "rankwright.io.letor": ("read_letor",),
-    "rankwright.io.letor_write": ("write_letor",),
+    "rankwright.io.frames": (
+        "from_frame",
+        "to_frame",
+    ),
+    "rankwright.io.letor": (
+        "read_letor",
+        "write_letor",
+    ),
     "rankwright.io.parquet": (
         "read_parquet",
         "write_parquet",

@@ -7,7 +7,7 @@ from tests.cli.training_files import made
 
 from rankwright.cli import adapt, train
 from rankwright.cli.precompile import Precompiler
-from rankwright.io.letor_write import write_letor
+from rankwright.io.letor import write_letor
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ import pytest
 
 from rankwright import RankingData, RankingSVM
 from rankwright.cli.main import main
-from rankwright.io.letor_write import write_letor
+from rankwright.io.letor import write_letor
 from rankwright.models.saving import load_model
 
 

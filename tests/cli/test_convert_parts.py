@@ -98,7 +98,7 @@ def test_what_is_left_out_is_said(here, capsys):
         (["x.rank", "--by-query", "4", "-o", "y.partitions", "--scale", "minmax"], "--scale is not for --by-query"),
         (["x.rank", "--by-query", "4", "-o", "y.partitions", "--clean"], "--clean is not for --by-query"),
         (["x.rank", "--by-query", "4", "-o", "y.partitions", "--group", "g"], "--group is for one file of LETOR text"),
-        (["q.txt", "--by-query", "4", "-o", "y.partitions"], "q.txt: contains no features"),
+        (["q.txt", "--by-query", "4", "-o", "y.partitions"], "q.txt: contains judgements, not features"),
         (["none", "--by-query", "4", "-o", "y.partitions"], "none: cannot be read: No such file"),
         (["x.rank", "--by-query", "0", "-o", "y.partitions"], "0 is not in the range x>=1"),
         (

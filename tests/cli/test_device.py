@@ -7,7 +7,7 @@ from tests.cli.training_files import made, one_line, run
 from rankwright.experiments import running
 from rankwright.experiments.checks import load_experiment
 from rankwright.gpu import device as card
-from rankwright.io.letor_write import write_letor
+from rankwright.io.letor import write_letor
 from rankwright.models.linear import LinearModel
 from rankwright.models.saving import save_model
 

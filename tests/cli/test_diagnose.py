@@ -9,7 +9,7 @@ import pytest
 from rankwright import RankingData, read_data, training_health
 from rankwright.cli import diagnose
 from rankwright.cli.main import main
-from rankwright.io.letor_write import write_letor
+from rankwright.io.letor import write_letor
 
 
 def made(seed, n_queries, size=8, n_features=4):

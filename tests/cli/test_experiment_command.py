@@ -7,7 +7,7 @@ from tests.experiments.experiment_files import TRIALS, write_all, write_experime
 from rankwright import RankingData
 from rankwright.cli import main as program
 from rankwright.experiments import running
-from rankwright.io.letor_write import write_letor
+from rankwright.io.letor import write_letor
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from rankwright import RankingData, evaluate, read_data, read_run, write_data
 from rankwright.cli import precompile, train
 from rankwright.cli.main import main
 from rankwright.cli.precompile import noting_compilation
-from rankwright.io.letor_write import write_letor
+from rankwright.io.letor import write_letor
 from rankwright.models.saving import load_model
 from rankwright.rankers.base import Ranker
 

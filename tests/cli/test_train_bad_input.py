@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.cli.training_files import made, one_line, run
 
-from rankwright.io.letor_write import write_letor
+from rankwright.io.letor import write_letor
 from rankwright.models.linear import LinearModel
 from rankwright.models.saving import save_model
 

@@ -12,7 +12,7 @@ from tests.cli.training_files import facts_of, made, run
 from rankwright import RankingSVM, read_data
 from rankwright.cli import train
 from rankwright.cli.main import main
-from rankwright.io.letor_write import write_letor
+from rankwright.io.letor import write_letor
 from rankwright.models.saving import load_model
 from rankwright.rankers.cross_validation import cross_validate
 from rankwright.training.methods import METHODS

@@ -3,7 +3,7 @@
 import pytest
 from tests.cli.training_files import facts_of, made, run
 
-from rankwright.io.letor_write import write_letor
+from rankwright.io.letor import write_letor
 from rankwright.models.saving import load_model
 
 FAMILY = {

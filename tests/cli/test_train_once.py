@@ -13,7 +13,7 @@ from tests.cli.training_files import made
 
 from rankwright import evaluate
 from rankwright.cli.main import main
-from rankwright.io.letor_write import write_letor
+from rankwright.io.letor import write_letor
 from rankwright.measures import parse_measure
 from rankwright.training.methods import METHODS
 

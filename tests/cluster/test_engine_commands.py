@@ -13,7 +13,7 @@ from rankwright.cli import train
 from rankwright.cli.main import main
 from rankwright.cli.precompile import Precompiler
 from rankwright.cluster.journal import Journal
-from rankwright.io.letor_write import write_letor
+from rankwright.io.letor import write_letor
 
 TRAIN = ["train", "t.partitions", "--method", "svm-map", "--C", "10", "-o", "m.rkw"]
 JOURNAL = ".m.rkw.journal"

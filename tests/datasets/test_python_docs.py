@@ -14,7 +14,7 @@ import pytest
 import rankwright
 from rankwright import InputError, read_qrels
 from rankwright.datasets import Collection
-from rankwright.datasets.python_docs import _parts, python_docs, split_summary, standard_library, summary_of_module
+from rankwright.datasets.collection import _parts, python_docs, split_summary, standard_library, summary_of_module
 
 
 @pytest.fixture(scope="module")

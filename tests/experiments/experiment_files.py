@@ -3,7 +3,7 @@
 import numpy as np
 
 from rankwright.data.dataset import RankingData
-from rankwright.io.letor_write import write_letor
+from rankwright.io.letor import write_letor
 
 
 def made(seed, n_queries=12, n_docs=8, first=0):

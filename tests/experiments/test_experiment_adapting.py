@@ -24,7 +24,7 @@ from rankwright.errors import InputError
 from rankwright.experiments import backgrounds, load_experiment, run_experiment
 from rankwright.experiments.preparing import pieces_of, prepare, splits_of
 from rankwright.io.folder import save_folder
-from rankwright.io.letor_write import write_letor
+from rankwright.io.letor import write_letor
 from rankwright.models.linear import LinearModel
 from rankwright.models.saving import load_model, save_model
 from rankwright.training.train import Plan

@@ -11,7 +11,7 @@ from tests.experiments.test_experiment_runs import TIMES, replaced, rows
 from rankwright import LambdaMART, LambdaRank, RankingData, adapt, evaluate, read_data
 from rankwright.errors import InputError
 from rankwright.experiments import check_text, run_experiment
-from rankwright.io.letor_write import write_letor
+from rankwright.io.letor import write_letor
 from rankwright.models.linear import LinearModel
 from rankwright.models.saving import load_model, save_model
 

@@ -14,7 +14,7 @@ from rankwright.errors import InputError
 from rankwright.experiments import load_experiment, run_experiment
 from rankwright.experiments.checks import check_text
 from rankwright.experiments.preparing import prepare
-from rankwright.io.letor_write import write_letor
+from rankwright.io.letor import write_letor
 from rankwright.io.trec import write_qrels, write_run
 from rankwright.reports import write_report
 

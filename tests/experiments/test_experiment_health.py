@@ -10,7 +10,7 @@ from tests.experiments.experiment_files import made, write_all, write_experiment
 
 from rankwright import RankingSVM, StructuredSVM, read_data
 from rankwright.experiments import run_experiment
-from rankwright.io.letor_write import write_letor
+from rankwright.io.letor import write_letor
 from rankwright.models.saving import load_model
 from rankwright.reports import write_report
 

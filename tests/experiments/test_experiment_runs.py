@@ -17,7 +17,7 @@ from rankwright.errors import InputError, InputWarning
 from rankwright.experiments import Results, load_experiment, run_experiment, tuning
 from rankwright.experiments import running as running_module
 from rankwright.experiments.cells import run_cell
-from rankwright.io.letor_write import write_letor
+from rankwright.io.letor import write_letor
 from rankwright.io.trec import write_qrels, write_run
 from rankwright.models.saving import load_model
 from rankwright.reports import write_report

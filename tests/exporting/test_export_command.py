@@ -10,7 +10,7 @@ from rankwright import LinearModel, save_folder, save_model
 from rankwright.cli.main import main
 from rankwright.data.dataset import RankingData
 from rankwright.exporting.targets import TARGETS
-from rankwright.io.letor_write import write_letor
+from rankwright.io.letor import write_letor
 
 TREES = random_trees(1, names=None, thresholds=np.random.default_rng(0).lognormal(size=100))
 

@@ -11,7 +11,7 @@ from other_models import random_ensemble
 
 from rankwright import RankingData, load_model
 from rankwright.cli.main import main
-from rankwright.io.letor_write import write_letor
+from rankwright.io.letor import write_letor
 
 QUERIES, PER_QUERY, FEATURES = 30, 8, 6
 

@@ -12,8 +12,7 @@ from rankwright import InputError, from_frame, read_data
 from rankwright.errors import InputWarning
 from rankwright.io.csv import read_csv
 from rankwright.io.detect import detect
-from rankwright.io.features import feature_layout
-from rankwright.io.roles import parse_columns
+from rankwright.io.roles import feature_layout, parse_columns
 
 GOOD = "query_id,Doc ID,grade,bm25,price\nq1,d1,2,7.5,10\nq2,d1,0,3,-1e3\nq1,d2,1,.5,0\n"
 

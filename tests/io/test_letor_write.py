@@ -9,8 +9,7 @@ from sklearn.datasets import load_svmlight_file
 from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError
 from rankwright.io.detect import detect
-from rankwright.io.letor import read_letor
-from rankwright.io.letor_write import write_letor
+from rankwright.io.letor import read_letor, write_letor
 
 
 @pytest.fixture(scope="module")

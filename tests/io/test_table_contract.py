@@ -7,11 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rankwright import InputError, evaluate_run, from_frame, read_data, read_qrels, read_queries, read_run
+from rankwright import InputError, evaluate_run, from_frame, load_folder, read_data, read_qrels, read_queries, read_run
 from rankwright.cli.main import main
 from rankwright.data.categories import NO_CATEGORY
 from rankwright.data.trec_table import TrecTable
+from rankwright.io import csv
 from rankwright.io.detect import detect
+from rankwright.io.partitions import read_manifest
 from rankwright.io.roles import CLICKS, ROLES, parse_columns
 from rankwright.io.trec import trec_table
 
@@ -107,7 +109,54 @@ def test_features_are_the_same_in_every_container(tmp_path, container):
     assert data.categories[1] == ("red", "green")
 
 
-@pytest.mark.parametrize("container", ["csv", "parquet", "pandas"])
+MORE_TITLES = {
+    "numbers": [7.5, None, 0.25, 3.0, -1.5, 2.0],
+    "truths": [True, False, True, True, False, False],
+    "texts": TITLES,
+    "numbers first": ["1984", "2001", "7", None, "42", "Ulysses"],
+    "a text first": ["Ulysses", "1984", "2001", "", "7", "42"],
+    "nothing": [None] * 6,
+}
+
+
+@pytest.mark.parametrize("container", [*CONTAINERS, "compiled"])
+@pytest.mark.parametrize("holds", MORE_TITLES)
+def test_numbers_under_a_name_for_texts_are_a_feature_in_every_container(tmp_path, monkeypatch, container, holds):
+    if container == "compiled":
+        monkeypatch.setattr(csv, "_LARGE_IF_LOADED", 0)
+        monkeypatch.setattr(csv, "_LARGE", 0)
+    is_feature = holds in ("numbers", "truths")
+    for name in ("title", "Body", "comment", "judge"):
+        columns = table(**{"bm25": BM25, name: MORE_TITLES[holds], "price": LABELS})
+        data = read_features(tmp_path, "csv" if container == "compiled" else container, columns)
+        assert data.feature_names == (("bm25", name, "price") if is_feature else ("bm25", "price"))
+        without = {other: values for other, values in columns.items() if other != name}
+        expected = table(bm25=BM25, x=MORE_TITLES[holds], price=LABELS) if is_feature else without
+        assert facts(data)[:4] == facts(read_features(tmp_path, "parquet", expected))[:4]
+        assert facts(data)[5:] == facts(read_features(tmp_path, "parquet", expected))[5:]
+
+
+@pytest.mark.parametrize("container", ["csv", "gzip", "parquet"])
+def test_what_a_column_called_title_holds_is_said_and_decides_for_partitions_too(tmp_path, capsys, container):
+    for values, layout in ((BM25, "2 features"), (TITLES, "1 feature; skipped 'title'")):
+        path = put(tmp_path, container, table(price=LABELS, title=values))
+        assert main(["convert", str(path), "-o", str(tmp_path / "x.partitions"), "--by-query", "2"]) == 0
+        assert main(["convert", str(path), "-o", str(tmp_path / "x.rank")]) == 0
+        assert capsys.readouterr().err.count(f"labels 'label', {layout}\n") == 2
+        names = load_folder(tmp_path / "x.rank").feature_names
+        assert names == (("price", "title") if values is BM25 else ("price",))
+        assert tuple(read_manifest(tmp_path / "x.partitions").names) == names
+
+
+@pytest.mark.parametrize("container", ["csv", "pandas", "parquet"])
+def test_a_column_of_numbers_for_people_to_read_can_be_skipped(tmp_path, container):
+    columns = table(bm25=BM25, title=LABELS)
+    assert read_features(tmp_path, container, columns, columns={"skip": "title"}).feature_names == ("bm25",)
+    assert read_features(tmp_path, container, columns, columns={"feature": "title"}).feature_names == ("title",)
+    assert read_features(tmp_path, container, columns, columns={"categorical": "title"}).categories.keys() == {1}
+
+
+@pytest.mark.parametrize("container", ["csv", "pandas", "parquet"])
 def test_features_are_the_same_under_every_name(tmp_path, container):
     expected = facts(read_features(tmp_path, "csv", table(**FEATURES)))
     for role, name in NAMES:
@@ -195,15 +244,19 @@ def test_judgements_and_features_are_told_apart_alike(tmp_path):
             assert detect(put(tmp_path, container, table(docid=document))) == "qrels"
         kind = "parquet" if container == "parquet" else "csv"
         assert detect(put(tmp_path, container, table(docid="item_id", bm25=BM25, price=BM25))) == kind
+        assert detect(put(tmp_path, container, table(docid="item_id", title=BM25))) == kind
+        assert detect(put(tmp_path, container, table(docid="item_id", title=TITLES))) == "qrels"
+        assert detect(put(tmp_path, container, table(docid="item_id", judge=LABELS))) == "qrels"
 
 
 def test_columns_of_types_that_say_what_they_hold(tmp_path):
-    """A numeric column called title, and declared categories called NA, stay what their types make of them."""
-    frame = pandas.DataFrame(table(title=[1.0, 2, 3, 4, 5, 6], land=pandas.Categorical(["NA", "de"] * 3)))
+    """Declared categories called title or NA stay what their types make of them."""
+    land = pandas.Categorical(["NA", "de"] * 3)
+    frame = pandas.DataFrame(table(title=land, land=land))
     frame.to_parquet(tmp_path / "a.parquet")
     for data in (from_frame(frame), read_data(tmp_path / "a.parquet")):
         assert data.feature_names == ("title", "land")
-        assert set(data.categories[1]) == {"NA", "de"}
+        assert set(data.categories[0]) == set(data.categories[1]) == {"NA", "de"}
 
 
 def test_roles_of_options():

@@ -5,7 +5,7 @@ import pytest
 from rankwright import read_data, read_qrels
 from rankwright.errors import InputError
 from rankwright.io.detect import detected, table_kind
-from rankwright.io.features import feature_layout
+from rankwright.io.roles import feature_layout
 from rankwright.io.trec import judgement_layout
 
 HEADER = "query_id,docid,grade"

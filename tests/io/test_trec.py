@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rankwright.data.trec_table import TrecTable
 from rankwright.errors import InputError
-from rankwright.io.fields import FieldColumns
+from rankwright.io.tables import FieldColumns
 from rankwright.io.trec import read_qrels, read_run, write_qrels, write_run
 
 

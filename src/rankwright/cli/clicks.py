@@ -13,9 +13,8 @@ from rankwright.cli.printing import inform, listed, reading, warn
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
-    from rankwright.clicks.estimates import ClickEstimates
-    from rankwright.clicks.log import ClickLog
-    from rankwright.clicks.training import ClickPages
+    from rankwright.clicks.log import ClickLog, ClickPages
+    from rankwright.clicks.models import ClickEstimates
 
 _MODEL_HELP = (
     "pbm: position-based; coec: clicks over expected clicks; cascade, sdbn, dbn: users who read from the top, which "
@@ -83,9 +82,8 @@ def command(log: Path, target: Path, **options: Any) -> None:
       rankwright clicks log.csv -o qrels.txt --features f.rank --write-pages pages.rank --write-propensities p.csv
       rankwright train pages.rank --method lambdamart --position position --pair pair --propensities p.csv -o m.rkw
     """
-    from rankwright.clicks.log import drop_sessions
-    from rankwright.clicks.models import click_model
-    from rankwright.clicks.reading import read_clicks, read_propensities
+    from rankwright.clicks.log import drop_sessions, read_clicks
+    from rankwright.clicks.models import click_model, read_propensities
     from rankwright.io.trec import write_qrels
 
     targets = [target, *(options[name] for name in ("estimates", "looks", "pages", "numbered") if options[name])]
@@ -148,7 +146,7 @@ def _check_pages(options: dict[str, Any]) -> None:
 
 
 def _pages(path: Path, log: ClickLog, names: list[str], features: Path) -> ClickPages:
-    from rankwright.clicks.training import click_pages
+    from rankwright.clicks.log import click_pages
 
     data = read_features(features, negative_as_zero=True)
     try:

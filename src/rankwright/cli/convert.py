@@ -157,7 +157,7 @@ def _features(
 def _trec(file: Detected, target: Path, negative_as_zero: bool, columns: Columns | None) -> Callable[[], str]:
     """Read judgements or a run; the result writes them and returns a summary."""
     from rankwright.io.detect import suffix_of
-    from rankwright.io.fields import read_fields
+    from rankwright.io.tables import read_fields
     from rankwright.io.trec import read_run, write_qrels, write_run
 
     is_run = file.kind == "run"
@@ -221,14 +221,13 @@ def _partition(
     types = [data.dtype or np.float64 for data in inputs] if dtype is None else [dtype]  # text has no type
     with progress(f"reading {sources[0].name}" + (" …" if len(sources) > 1 else "")) as update:
         settings = InputSettings(np.result_type(*types), group, negative, is_only=len(inputs) == 1)
-        written = write_partitions(inputs, n_partitions, target, settings, is_sparse=sparse, progress=update)
-    form, partitions = written.form, written.partitions
-    if len(partitions) < n_partitions:
-        without = n_partitions - len(partitions)
+        manifest = write_partitions(inputs, n_partitions, target, settings, is_sparse=sparse, progress=update)
+    header, sizes = manifest.header, [partition.documents for partition in manifest.partitions]
+    if len(sizes) < n_partitions:
+        without = n_partitions - len(sizes)
         note(f"{without:,} of {n_partitions:,} partitions would have no query and are left out")
-    kind = f"{form.n_features:,} {'sparse' if form.is_sparse else 'dense'} {form.dtype} features"
-    sizes = partition_sizes([partition.documents for partition in partitions])
-    return f"{written.n_queries:,} queries, {written.n_docs:,} documents, {kind}, in {sizes}"
+    kind = f"{manifest.n_features:,} {header['kind']} {header['dtype']} features"
+    return f"{manifest.n_queries:,} queries, {manifest.n_docs:,} documents, {kind}, in {partition_sizes(sizes)}"
 
 
 def _join(source: Path, target: Path, options: Sequence[str]) -> Callable[[], str]:

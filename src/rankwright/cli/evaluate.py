@@ -43,9 +43,9 @@ from rankwright.evaluation.evaluate import DEFAULT_MEASURES, Evaluation, Judgeme
 from rankwright.evaluation.render import FORMATS, render
 from rankwright.evaluation.significance import CORRECTIONS, TESTS
 from rankwright.io.detect import Detected, detected, read_data
-from rankwright.io.fields import read_fields
 from rankwright.io.letor import read_letor_labels
 from rankwright.io.roles import Columns
+from rankwright.io.tables import read_fields
 from rankwright.io.trec import read_run
 from rankwright.measures import Measure, parse_measure
 

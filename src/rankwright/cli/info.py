@@ -145,7 +145,7 @@ def _summary(
 ) -> tuple[Summary, PairSummary | None]:
     from rankwright.data import summary as summaries
     from rankwright.io.detect import FORMATS, read_data
-    from rankwright.io.fields import read_fields
+    from rankwright.io.tables import read_fields
     from rankwright.io.trec import read_run
 
     if file.kind == "qrels":

@@ -331,7 +331,7 @@ class ClickColumns:
             raise InputError(f"{method.name} takes no --position; expected --method rank-svm or lambdamart")
         if engine is not None:
             raise InputError("--position does not go with --engine; expected one of the two")
-        from rankwright.clicks.reading import read_propensities
+        from rankwright.clicks.models import read_propensities
 
         return cls(position, pair, read_propensities(Path(propensities)))
 

@@ -1,4 +1,4 @@
-"""Click models: from a log to an estimate for every pair of a query and a document.
+"""Click models: from a log to an estimate with an interval for every pair of a query and a document, and to judgements.
 
 coec      clicks over expected clicks: Σ clicks / Σ click rate of the position
 pbm       position-based model: P(click) = θ of the position · α of the pair, by EM
@@ -9,24 +9,243 @@ dbn       dynamic Bayesian network: a click may satisfy, a user may give up afte
 
 from __future__ import annotations
 
+import csv
+import io
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from rankwright._types import Array
-from rankwright.clicks.estimates import ClickEstimates, Propensities
-from rankwright.clicks.log import ClickLog
+from rankwright.clicks.log import ClickLog, number_of
 from rankwright.data.order import sizes_to_indptr
+from rankwright.data.trec_table import TrecTable
 from rankwright.errors import InputError
+from rankwright.io.files import open_file, replace_file
+from rankwright.io.tables import is_missing, start_of, text_table, utf8_lines
 
-__all__ = ["click_model"]
+__all__ = ["ClickEstimates", "Propensities", "click_model", "read_propensities"]
 
 MODELS = ("pbm", "coec", "cascade", "sdbn", "dbn")
 MAX_STEPS = 10_000
+QUANTILES = (0.5, 0.75, 0.9)
+"""Where the estimates are cut into grades by default: the lower half is 0, the top tenth 3."""
+
 _TOL = 1e-7
 _LEVEL = 0.025  # on either side of an interval
+_Z = 1.959963984540054  # half a 95% interval, in standard errors
+_DROP = 1.920729410347062  # half of the 95% quantile of χ² with one degree of freedom
+
+
+@dataclass(frozen=True, eq=False)
+class Propensities:
+    """How often a position is looked at.
+
+    Attributes
+    ----------
+    position : ndarray
+        The positions of the log, from 1, ascending.
+    value : ndarray
+        Probability that a user looks there; nan where the log does not say.
+    error : ndarray
+        Its standard error; nan where the model gives none.
+    impressions, clicks : ndarray
+        How often documents were shown and clicked there.
+    """
+
+    position: Array
+    value: Array
+    error: Array
+    impressions: Array
+    clicks: Array
+
+    def of(self, position: npt.ArrayLike) -> Array:
+        """The propensities of some positions; nan where there is none.
+
+        Examples
+        --------
+        >>> none = np.zeros(2)
+        >>> Propensities(np.array([1, 2]), np.array([1.0, 0.5]), none, none, none).of([2, 1, 7]).tolist()
+        [0.5, 1.0, nan]
+        """
+        wanted = np.asarray(position)
+        place = np.minimum(np.searchsorted(self.position, wanted), len(self.position) - 1)
+        return np.where(self.position[place] == wanted, self.value[place], np.nan)
+
+    def write(self, path: str | Path) -> None:
+        """Write them as CSV: position, propensity, standard error, impressions, clicks."""
+        names = ("position", "propensity", "standard_error", "impressions", "clicks")
+        _write_csv(path, names, (self.position, self.value, self.error, self.impressions, self.clicks))
+
+
+def known_propensities(position: Array, value: Array) -> Propensities:
+    """Propensities of which nothing else is known."""
+    unknown = np.full(len(position), np.nan)
+    return Propensities(position, value, unknown, unknown, unknown)
+
+
+def read_propensities(path: str | Path) -> Propensities:
+    """Read propensities from CSV with the columns ``position`` and ``propensity``, as they are written.
+
+    Examples
+    --------
+    >>> known = read_propensities("propensities.csv")  # doctest: +SKIP
+    """
+    with open_file(path) as file:
+        columns, lines = text_table(utf8_lines(file), path).by_column() if start_of(file) else ({}, [])
+    if not {"position", "propensity"} <= set(columns) or not lines:
+        raise InputError("expected CSV with the columns position and propensity", path, 1)
+    by_position: dict[float, float] = {}
+    for line, at, value in zip(lines, columns["position"], columns["propensity"], strict=True):
+        position, number = number_of(at), number_of(value)
+        if not position >= 1 or position != int(position) or position in by_position:
+            raise InputError(f"position is {at!r}; expected each position once, from 1", path, line)
+        if not is_missing(value) and not 0 < number <= 1:
+            raise InputError(f"propensity is {value!r}; expected a number above 0, at most 1", path, line)
+        by_position[position] = number
+    positions = np.array(sorted(by_position), np.int64)
+    return known_propensities(positions, np.array([by_position[at] for at in positions.tolist()]))
+
+
+@dataclass(frozen=True, eq=False)
+class ClickEstimates:
+    """A click model's estimates for every pair of a query and a document.
+
+    Attributes
+    ----------
+    model : str
+        Name of the model.
+    log : ClickLog
+        What it was estimated from.
+    estimate, lower, upper : ndarray
+        Of every pair of the log: how attractive the document is for the query, and a 95% interval; nan where there are
+        fewer than ``min_impressions``.
+    impressions, clicks : ndarray
+        Of every pair, as the model counts them.
+    propensities : Propensities
+        Of every position.
+    min_impressions : int
+        Fewest impressions of a pair.
+    history : ndarray
+        Log-likelihood before every step of EM, and after the last; empty where there is a closed form.
+    converged : bool
+        Whether EM came to rest.
+    details : dict
+        Numbers of this model only, such as ``continuation`` of ``"dbn"``.
+    """
+
+    model: str
+    log: ClickLog
+    estimate: Array
+    lower: Array
+    upper: Array
+    impressions: Array
+    clicks: Array
+    propensities: Propensities
+    min_impressions: int
+    history: Array
+    converged: bool
+    details: dict[str, Any]
+
+    @property
+    def error(self) -> Array:
+        """Standard error of every estimate: the width of the interval over 3.92."""
+        return (self.upper - self.lower) / (2 * _Z)
+
+    @property
+    def kept(self) -> Array:
+        """Mask of the pairs that have an estimate."""
+        return np.isfinite(self.estimate)
+
+    def cuts(self, quantiles: Sequence[float] = QUANTILES) -> Array:
+        """Thresholds at quantiles of all estimates."""
+        values = self.estimate[self.kept]
+        return np.quantile(values, _ascending(quantiles, "quantiles", 1.0)) if len(values) else np.empty(0)
+
+    def grades(
+        self,
+        quantiles: Sequence[float] | None = None,
+        thresholds: Sequence[float] | None = None,
+        *,
+        cautious: bool = False,
+    ) -> Array:
+        """A grade for every pair: how many thresholds its estimate is above; −1 where there is no estimate.
+
+        An estimate of 0 has the grade 0.
+
+        Parameters
+        ----------
+        quantiles : sequence of float, optional
+            Thresholds at these quantiles of all estimates; default 0.5, 0.75, 0.9.
+        thresholds : sequence of float, optional
+            Thresholds themselves, instead.
+        cautious : bool
+            Take the lower end of the interval instead of the estimate: what was seen rarely gets a low grade.
+        """
+        if quantiles is not None and thresholds is not None:
+            raise InputError("quantiles and thresholds are both given; expected one of them")
+        cuts = self.cuts(quantiles or QUANTILES) if thresholds is None else _ascending(thresholds, "thresholds")
+        values = np.where(self.kept, self.lower if cautious else self.estimate, 0.0)
+        return np.where(self.kept, np.searchsorted(cuts, values, side="left") * (values > 0), -1)
+
+    def qrels(
+        self,
+        quantiles: Sequence[float] | None = None,
+        thresholds: Sequence[float] | None = None,
+        *,
+        cautious: bool = False,
+        query_ids: Sequence[str] | None = None,
+    ) -> TrecTable:
+        """Judgements of all pairs that have an estimate; see :meth:`grades`.
+
+        Parameters
+        ----------
+        query_ids : sequence of str, optional
+            Other ids for the queries of the log, such as numbers for texts.
+        """
+        grades = self.grades(quantiles, thresholds, cautious=cautious)
+        kept = np.flatnonzero(grades >= 0)
+        names = self.log.query_ids if query_ids is None else np.array(list(query_ids), object)
+        queries, documents = names[self.log.pair_query[kept]], self.log.doc_ids[self.log.pair_doc[kept]]
+        return TrecTable.from_columns(queries.astype(str), documents.astype(str), grades[kept].astype(float), "clicks")
+
+    def write(self, path: str | Path, grades: Array | None = None) -> None:
+        """Write all estimates as CSV: query, document, estimate, interval, standard error, counts, grade."""
+        grades = self.grades() if grades is None else grades
+        log, kept = self.log, np.flatnonzero(self.kept)
+        names = ("query", "document", "estimate", "lower", "upper", "standard_error", "impressions", "clicks", "grade")
+        numbers = (self.estimate, self.lower, self.upper, self.error, self.impressions, self.clicks, grades)
+        ids = (log.query_ids[log.pair_query[kept]], log.doc_ids[log.pair_doc[kept]])
+        _write_csv(path, names, (*ids, *(column[kept] for column in numbers)))
+
+
+def _ascending(values: Sequence[float], name: str, maximum: float = np.inf) -> Array:
+    array = np.asarray(values, np.float64)
+    is_list = array.ndim == 1 and len(array) > 0
+    if not is_list or not ((array >= 0) & (array <= maximum)).all() or (np.diff(array) <= 0).any():
+        span = "from 0 to 1" if maximum == 1 else "at least 0"
+        raise InputError(f"{name} are {list(values)}; expected numbers {span}, ascending")
+    return array
+
+
+def _write_csv(path: str | Path, names: Sequence[str], columns: Sequence[Array]) -> None:
+    with replace_file(path) as out:
+        text = io.TextIOWrapper(out, "utf-8", errors="replace", newline="", write_through=True)
+        table = csv.writer(text, lineterminator="\n")
+        table.writerow(names)
+        table.writerows(zip(*(map(_plain, column.tolist()) for column in columns), strict=True))
+        text.flush()
+        text.detach()
+
+
+def _plain(value: Any) -> Any:
+    """A number without a trailing .0, and nothing for nan."""
+    if isinstance(value, float):
+        return "" if value != value else int(value) if value == int(value) else repr(value)
+    return value
 
 
 def click_model(
@@ -80,9 +299,9 @@ def click_model(
     if model == "coec":
         return _coec(log, min_impressions)
     if model == "pbm":
-        given = None if propensities is None else given_propensities(propensities)
-        return position_model(log, min_impressions, given, max_steps, _TOL)
-    return page_model(log, model, min_impressions, max_steps, _TOL)
+        given = None if propensities is None else _given_propensities(propensities)
+        return _position_model(log, min_impressions, given, max_steps)
+    return _page_model(log, model, min_impressions, max_steps)
 
 
 def _coec(log: ClickLog, min_impressions: int) -> ClickEstimates:
@@ -98,8 +317,7 @@ def _coec(log: ClickLog, min_impressions: int) -> ClickEstimates:
     over = np.where(kept, expected, np.nan)
     lower = np.where(total > 0, gammaincinv(np.maximum(total, 1), _LEVEL), 0.0)
     upper = gammaincinv(total + 1, 1 - _LEVEL)
-    nothing = np.full(len(rate), np.nan)
-    looks = Propensities(cells.positions, rate / rate.max(), nothing, shown, clicks)
+    looks = Propensities(cells.positions, rate / rate.max(), np.full(len(rate), np.nan), shown, clicks)
     return ClickEstimates(
         "coec", log, total / over, lower / over, upper / over, seen, total, looks, min_impressions, np.empty(0), True,
         {"expected": expected},
@@ -111,12 +329,9 @@ def _coec(log: ClickLog, min_impressions: int) -> ClickEstimates:
 # document: their propensities are known up to a factor only. Both are found before EM starts.
 
 
-_DROP = 1.920729410347062  # half of the 95% quantile of χ² with one degree of freedom
-
-
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """The log summed by pair and position.
+    """The log summed by pair and position; `by_pair` and `by_position` sum values of cells.
 
     `indptr`: pair ``p`` owns the cells ``indptr[p]:indptr[p+1]``. `position`: index of every cell's position in
     ``positions``. `clicks`, `shown`: clicks and impressions of every cell, as float64. `positions`: the positions of
@@ -131,7 +346,6 @@ class Cells:
 
     @classmethod
     def of(cls, log: ClickLog) -> Cells:
-        """The cells of a log."""
         positions, place = np.unique(log.position, return_inverse=True)
         keys, cell = np.unique(log.pair * len(positions) + place, return_inverse=True)
         clicks, shown = np.bincount(cell, log.clicks), np.bincount(cell, log.shown)
@@ -140,15 +354,12 @@ class Cells:
 
     @property
     def pair(self) -> Array:
-        """The pair of every cell."""
         return np.repeat(np.arange(len(self.indptr) - 1), np.diff(self.indptr))
 
     def by_pair(self, values: Array) -> Array:
-        """Sums of cells by pair."""
         return np.bincount(self.pair, values, len(self.indptr) - 1)
 
     def by_position(self, values: Array) -> Array:
-        """Sums of cells by position."""
         return np.bincount(self.position, values, len(self.positions))
 
     def some(self, kept: Array) -> Cells:
@@ -157,14 +368,8 @@ class Cells:
         columns = (self.position[kept], self.clicks[kept], self.shown[kept])
         return Cells(sizes_to_indptr(sizes), *columns, self.positions)
 
-    @property
-    def arrays(self) -> tuple[Array, Array, Array, Array]:
-        """The cells as kernels take them."""
-        return self.indptr, self.position, self.clicks, self.shown
 
-
-def given_propensities(values: npt.ArrayLike | Propensities) -> Propensities:
-    """Propensities as the caller has them, checked."""
+def _given_propensities(values: npt.ArrayLike | Propensities) -> Propensities:
     if isinstance(values, Propensities):
         return values
     try:
@@ -173,25 +378,21 @@ def given_propensities(values: npt.ArrayLike | Propensities) -> Propensities:
         array = np.empty((0, 0))
     if array.ndim != 1 or not len(array) or not ((array > 0) & (array <= 1)).all():
         raise InputError("propensities must be numbers above 0 and at most 1, one for each position from 1")
-    nothing = np.full(len(array), np.nan)
-    return Propensities(np.arange(1, len(array) + 1), array, nothing, nothing, nothing)
+    return known_propensities(np.arange(1, len(array) + 1), array)
 
 
-def position_model(
-    log: ClickLog, min_impressions: int, given: Propensities | None, max_steps: int, tol: float
-) -> ClickEstimates:
-    """The position-based model of a log."""
+def _position_model(log: ClickLog, min_impressions: int, given: Propensities | None, max_steps: int) -> ClickEstimates:
     from rankwright.clicks.kernels import attraction
 
     cells = Cells.of(log)
     history, converged = np.empty(0), True
     if given is None:
-        theta, error, history, converged = _estimate(cells, min_impressions, max_steps, tol)
+        theta, error, history, converged = _estimate(cells, min_impressions, max_steps)
     else:
         theta, error = given.of(cells.positions), np.full(len(cells.positions), np.nan)
     usable = cells.some((np.isfinite(theta) & (theta > 0))[cells.position])
     table = np.empty((3, log.n_pairs))
-    attraction(*usable.arrays, np.nan_to_num(theta), _DROP, table)
+    attraction(usable.indptr, usable.position, usable.clicks, usable.shown, np.nan_to_num(theta), _DROP, table)
     seen, total = usable.by_pair(usable.shown), usable.by_pair(usable.clicks)
     table[:, seen < min_impressions] = np.nan
     shown, clicks = cells.by_position(cells.shown), cells.by_position(cells.clicks)
@@ -202,7 +403,7 @@ def position_model(
     )
 
 
-def _estimate(cells: Cells, min_impressions: int, max_steps: int, tol: float) -> tuple[Array, Array, Array, bool]:
+def _estimate(cells: Cells, min_impressions: int, max_steps: int) -> tuple[Array, Array, Array, bool]:
     """Propensities with standard errors, the likelihoods of EM, and whether it came to rest."""
     from rankwright.clicks.kernels import maximise
 
@@ -220,10 +421,8 @@ def _estimate(cells: Cells, min_impressions: int, max_steps: int, tol: float) ->
     main = group == int(np.argmax(sizes))
     if main.sum() < 2:
         problem = f"no document with at least {min_impressions} impressions and a click was shown at several positions"
-        raise InputError(
-            f"{problem}, so propensities cannot be told from relevance; "
-            "expected such documents, known propensities, or the model coec"
-        )
+        expected = "expected such documents, known propensities, or the model coec"
+        raise InputError(f"{problem}, so propensities cannot be told from relevance; {expected}")
     telling = telling.some(main[telling.position])
     kept = np.flatnonzero(np.diff(telling.indptr) > 1)
     place = np.cumsum(main) - 1
@@ -233,7 +432,7 @@ def _estimate(cells: Cells, min_impressions: int, max_steps: int, tol: float) ->
     rate = np.bincount(arrays[1], arrays[2]) / np.bincount(arrays[1], arrays[3])
     alpha, theta = np.full(len(kept), 0.5), np.clip(0.9 * rate / rate.max(), 0.01, 0.9)
     history = np.empty(max_steps + 1)
-    steps = maximise(*arrays, alpha, theta, max_steps, tol, history)
+    steps = maximise(*arrays, alpha, theta, max_steps, _TOL, history)
     values, errors = np.full(n, np.nan), np.full(n, np.nan)
     values[main], errors[main] = theta, _errors(arrays, alpha, theta)
     return values, errors, history[: steps + 1], steps < max_steps
@@ -267,9 +466,6 @@ def _errors(arrays: tuple[Array, ...], alpha: Array, theta: Array) -> Array:
 # either way, an approximation.
 
 
-_Z = 1.959963984540054
-
-
 @dataclass(frozen=True, eq=False)
 class Pages:
     """The rows of a log, page after page, by position.
@@ -284,7 +480,6 @@ class Pages:
 
     @classmethod
     def of(cls, log: ClickLog, model: str) -> Pages:
-        """The pages of a log; an error if it has none."""
         if log.page is None:
             problem = f"the model {model} needs whole pages, and the log names no sessions"
             raise InputError(f"{problem}; expected a column session, or the model pbm or coec")
@@ -297,15 +492,14 @@ class Pages:
         return cls(sizes_to_indptr(sizes[sizes > 0]), log.pair[order], clicked, log.position[order])
 
 
-def page_model(log: ClickLog, model: str, min_impressions: int, max_steps: int, tol: float) -> ClickEstimates:
-    """One of the models of whole pages."""
+def _page_model(log: ClickLog, model: str, min_impressions: int, max_steps: int) -> ClickEstimates:
     from rankwright.clicks.kernels import count_looks
 
     pages = Pages.of(log, model)
     looks, clicks, last = np.zeros(log.n_pairs), np.zeros(log.n_pairs), np.zeros(log.n_pairs)
     history, converged, details = np.empty(0), True, {}
     if model == "dbn":
-        looks, clicks, last, looked, history, converged, details = _em(log, pages, max_steps, tol)
+        looks, clicks, last, looked, history, converged, details = _em(log, pages, max_steps)
     else:
         looked = count_looks(pages.indptr, pages.pair, pages.clicked, model == "cascade", looks, clicks, last)
     if model == "cascade":
@@ -315,23 +509,13 @@ def page_model(log: ClickLog, model: str, min_impressions: int, max_steps: int, 
         details["satisfaction"] = np.divide(last, clicks, out=np.full(log.n_pairs, np.nan), where=clicks > 0)
     table[:, looks < min_impressions] = np.nan
     estimate, lower, upper = table
+    positions = _looks(pages, looked)
     return ClickEstimates(
-        model,
-        log,
-        estimate,
-        lower,
-        upper,
-        looks,
-        clicks,
-        _looks(pages, looked),
-        min_impressions,
-        history,
-        converged,
-        details,
+        model, log, estimate, lower, upper, looks, clicks, positions, min_impressions, history, converged, details
     )
 
 
-def _em(log: ClickLog, pages: Pages, max_steps: int, tol: float) -> Any:
+def _em(log: ClickLog, pages: Pages, max_steps: int) -> Any:
     """The dynamic Bayesian network by EM: expected looks, clicks, expected satisfactions, and the rest."""
     from rankwright.clicks.kernels import walk
 
@@ -349,7 +533,7 @@ def _em(log: ClickLog, pages: Pages, max_steps: int, tol: float) -> Any:
         new_gamma = went / could if could > 0 else gamma
         change = max(abs(new_gamma - gamma), float(np.mean(np.abs(new_alpha - alpha))))
         alpha, sigma, gamma = new_alpha, new_sigma, new_gamma
-        if change <= tol:
+        if change <= _TOL:
             converged = True
             break
     looks, stops, looked = np.zeros(log.n_pairs), np.zeros(log.n_pairs), np.zeros(len(pages.pair))

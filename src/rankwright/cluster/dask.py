@@ -25,7 +25,7 @@ from rankwright.cluster.cluster import Cluster
 from rankwright.cluster.worker import Worker, WorkerLost, answer, pack, result_of
 from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError
-from rankwright.io.features import from_frame
+from rankwright.io.frames import from_frame
 
 _LOOK = 0.25  # seconds between checks of the cluster while waiting
 _PAUSE = 0.01

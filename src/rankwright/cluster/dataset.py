@@ -26,7 +26,7 @@ from rankwright.data.places import Own, Place, Share, selected
 from rankwright.data.statistics import Statistics, statistics_of
 from rankwright.data.threads import beside, scratch
 from rankwright.errors import InputError, shown
-from rankwright.io.features import by_role
+from rankwright.io.frames import by_role
 from rankwright.io.partitions import is_partitions, piece_sources, read_manifest
 from rankwright.io.roles import find_query
 

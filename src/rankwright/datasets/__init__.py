@@ -1,6 +1,5 @@
 """Test collections that need no download."""
 
-from rankwright.datasets.collection import Collection
-from rankwright.datasets.python_docs import python_docs
+from rankwright.datasets.collection import Collection, python_docs
 
 __all__ = ["Collection", "python_docs"]

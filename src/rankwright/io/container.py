@@ -22,7 +22,7 @@ import struct
 import weakref
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,12 +35,17 @@ import numpy.typing as npt
 from rankwright import __version__
 from rankwright._types import Array
 from rankwright.errors import InputError
-from rankwright.io.files import OpenFile, Source, open_file, recover, replace_file, replace_folder
-
-try:
-    import fcntl
-except ImportError:  # this system has no such locks
-    fcntl = None  # type: ignore[assignment]
+from rankwright.io.files import (
+    OpenFile,
+    Source,
+    open_file,
+    reading,
+    reason,
+    recover,
+    replace_file,
+    replace_folder,
+    writing,
+)
 
 NAME = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _NPY = re.compile(
@@ -57,7 +62,7 @@ _CHEAP_BYTES = 1 << 18  # arrays of a folder whose checksums are verified on rea
 _MOST_SIDES = 8
 _LOOKS = 5
 _LAST_CHARACTER = 0x10FFFF
-_ZIP = b"PK\x03\x04"
+ZIP = b"PK\x03\x04"
 _BROKEN_ZIP = (
     zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, KeyError, ValueError, OverflowError, struct.error,
     zlib.error,
@@ -70,8 +75,7 @@ class Format:
     """A kind of container.
 
     `name`: the format in the header. `header`: the name of the header; in a single file it comes first. `what`: its
-    name in messages. `written_by`: the command that writes it, for messages. `is_folder`: whether it is a folder or a
-    single file. `version`: the version that is written, and the latest that is read.
+    name in messages. `written_by`: the command that writes it. `version`: the one written, and the latest that is read.
     """
 
     name: str
@@ -89,9 +93,10 @@ class Format:
 
 
 class Folder:
-    """The files of a folder.
+    """The files of an open folder; they stay the same even if another folder takes its name.
 
-    `path`: the folder. `path`: the same.
+    All are opened with the folder, relative to its descriptor and not to its path, and mapped into memory on first use,
+    so a reader never mixes two versions.
     """
 
     def __init__(self, path: Path) -> None:
@@ -102,13 +107,9 @@ class Folder:
         self._close = weakref.finalize(self, _close, self._open)
         self._inode = self._folder = None
         if _IS_RELATIVE and path.is_dir():
-            try:
+            with reading(path), suppress(FileNotFoundError):  # between the two steps of being replaced
                 self._folder = self._open[""] = os.open(path, _FLAGS)
                 self._inode = os.fstat(self._folder).st_ino
-            except FileNotFoundError:  # between the two steps of being replaced
-                pass
-            except OSError as error:
-                raise InputError(f"cannot be read: {error.strerror or error}", path) from None
 
     @property
     def is_replaced(self) -> bool:
@@ -121,13 +122,8 @@ class Folder:
             return False
         return _IS_RELATIVE and stat.S_ISDIR(about.st_mode) and about.st_ino != self._inode
 
-    def open_all(self, names: Iterable[str]) -> None:
-        """Open files now rather than on first use."""
-        for name in names:
-            self.size(name)
-
     def size(self, name: str) -> int | None:
-        """Bytes of a file; None if it is missing."""
+        """Bytes of a file, which stays open; None if it is missing."""
         if name not in self._sizes:
             try:
                 descriptor = self._opened(name)
@@ -149,7 +145,7 @@ class Folder:
     def map(self, name: str) -> Array:
         if name not in self._maps:
             with self._file(name) as file:
-                self._maps[name] = map_bytes(file)
+                self._maps[name] = np.memmap(file, np.uint8, "r")
         return self._maps[name]
 
     def _opened(self, name: str) -> int:
@@ -168,15 +164,8 @@ def _close(descriptors: dict[str, int]) -> None:
         os.close(descriptors.popitem()[1])
 
 
-def map_bytes(file: IO[bytes]) -> Array:
-    return np.memmap(file, np.uint8, "r")
-
-
 class Container:
-    """An open container. Its header and the sizes of its arrays are checked; arrays are checked when they are read.
-
-    `path`: the file or folder. `format`: its format. `header`: the whole header. `n_bytes`: size on disk.
-    """
+    """An open container. Its header and the sizes of its arrays are checked; arrays are checked when they are read."""
 
     def __init__(self, path: Path, format: Format, header: dict[str, Any], members: _Members) -> None:
         self.path, self.format, self.header = path, format, header
@@ -206,8 +195,11 @@ class Container:
                 folder = Folder(path)
                 if folder.size(format.header) is None:
                     raise format.foreign(path, f"there is no {format.header} in it, or it is not complete")
-                header = _checked_header(path, format, _read_header(folder, format))
-                folder.open_all(f"{name}.npy" for name in header["arrays"])
+                try:
+                    text = folder.read(format.header)
+                except OSError as error:
+                    raise format.damaged(path, f"{format.header} cannot be read: {reason(error)}") from None
+                header = _checked_header(path, format, text)
                 return cls(path, format, header, folder)
             except InputError:
                 if folder is None or not folder.is_replaced:
@@ -296,8 +288,8 @@ class _File:
         if path.is_dir():
             raise format.foreign(path, "it is a folder")
         try:
-            with open_file(source) as file:
-                if file.start(len(_ZIP)) != _ZIP:
+            with reading(path), open_file(source) as file:
+                if file.start(len(ZIP)) != ZIP:
                     raise format.foreign(path, "it starts with other bytes")
                 with zipfile.ZipFile(file.raw) as archive:
                     self._check(path, format, archive, os.fstat(file.raw.fileno()).st_size)
@@ -306,8 +298,6 @@ class _File:
             raise
         except _BROKEN_ZIP as error:
             raise format.damaged(path, f"it is not complete ({reason(error)})") from None
-        except OSError as error:
-            raise InputError(f"cannot be read: {reason(error)}", path) from None
 
     @staticmethod
     def _check(path: Path, format: Format, archive: zipfile.ZipFile, size: int) -> None:
@@ -342,13 +332,6 @@ def _check_exists(path: Path) -> None:
             return
         recover(path)
     raise InputError("cannot be read: No such file or directory", path)
-
-
-def _read_header(folder: Folder, format: Format) -> bytes:
-    try:
-        return folder.read(format.header)
-    except OSError as error:
-        raise format.damaged(folder.path, f"{format.header} cannot be read: {reason(error)}") from None
 
 
 def _checked_header(path: Path, format: Format, text: bytes) -> dict[str, Any]:
@@ -400,12 +383,6 @@ def checksum(values: Array) -> str:
     return f"{crc:08x}"
 
 
-def reason(error: BaseException) -> str:
-    """An error in a few words on one line."""
-    text = " ".join(str(getattr(error, "strerror", None) or error).split())
-    return text[:100] if text else type(error).__name__
-
-
 # Writing a container: a JSON header and plain .npy arrays, in a single file or a folder; whole or not at all.
 
 
@@ -448,27 +425,27 @@ def write_folder(path: Path, format: Format) -> Iterator[FolderWriter]:
             names = {format.header, *(f"{name}.npy" for name in Container.open(path, format).names)}
         except InputError:
             names = {format.header, *(entry.name for entry in path.glob("*.npy"))}
-        foreign = sorted({entry.name for entry in path.iterdir()} - names)
-        if foreign:
-            raise InputError(
-                f"contains files that are not part of the {format.what} ({foreign[0]}); expected a new name", path
-            )
+        check_foreign(path, format, names)
     with replace_folder(path, format.header) as folder:
         yield FolderWriter(folder, path, format)
 
 
-class FolderWriter:
-    """Writes the arrays of a folder.
+def check_foreign(path: Path, format: Format, names: Set[str]) -> None:
+    """Refuse to replace a folder with other files than these."""
+    foreign = sorted({entry.name for entry in path.iterdir()} - names)
+    if foreign:
+        problem = f"contains files that are not part of the {format.what} ({foreign[0]})"
+        raise InputError(f"{problem}; expected a new name", path)
 
-    `folder`: where the files go. `shown`: the final name of the folder, for messages. `format`: what to write.
-    """
+
+class FolderWriter:
+    """Writes the arrays of a folder; `shown` is its final name, for messages."""
 
     def __init__(self, folder: Path, shown: Path, format: Format) -> None:
         self.folder, self.shown, self.format = folder, shown, format
         self._described: dict[str, Any] = {}
 
     def open(self, name: str, dtype: npt.DTypeLike) -> ArrayFile:
-        """Start an array that is written piece by piece."""
         return ArrayFile(self, name, dtype)
 
     def save(self, name: str, array: Array) -> None:
@@ -489,7 +466,7 @@ class FolderWriter:
     def load(self, name: str) -> Array:
         """A finished array, mapped into memory."""
         with open(self.folder / f"{name}.npy", "rb") as file:
-            buffer = map_bytes(file)
+            buffer = np.memmap(file, np.uint8, "r")
         parsed = parse_npy(buffer)
         assert parsed is not None
         return np.asarray(buffer[parsed[0] :].view(parsed[1]).reshape(parsed[2]))
@@ -508,7 +485,7 @@ class FolderWriter:
 
 
 class ArrayFile:
-    """An array on disk to which parts are appended; its length need not be known in advance.
+    """An array on disk to which pieces are appended; its length need not be known in advance.
 
     Nothing is written through a memory map: a full disk would then end the program.
     """
@@ -523,8 +500,9 @@ class ArrayFile:
             self._file: IO[bytes] = open(writer.folder / f"{name}.npy", "wb")  # noqa: SIM115 - closed below
             self._write_head((0,) if shape is None else shape)  # numpy leaves room there for the length to grow
 
-    def append(self, part: Array | bytes) -> None:
-        array = np.frombuffer(part, self._dtype) if isinstance(part, bytes) else np.ascontiguousarray(part, self._dtype)
+    def append(self, piece: Array | bytes) -> None:
+        is_bytes = isinstance(piece, bytes)
+        array = np.frombuffer(piece, self._dtype) if is_bytes else np.ascontiguousarray(piece, self._dtype)
         values = _bytes(array)
         with writing(self._writer.shown):
             for start in range(0, values.size, _BLOCK_BYTES):
@@ -583,15 +561,6 @@ def _header_text(format: Format, facts: Mapping[str, Any], described: Mapping[st
     start = {"format": format.name, "version": format.version, "rankwright": __version__}
     text = json.dumps({**start, **facts, "arrays": described}, indent=1, ensure_ascii=False) + "\n"
     return text.encode("utf-8", "backslashreplace")  # half of a surrogate pair becomes its JSON escape
-
-
-@contextmanager
-def writing(shown: Path) -> Iterator[None]:
-    """Turn a system error, such as a full disk, into one line that names the target."""
-    try:
-        yield
-    except OSError as error:
-        raise InputError(f"cannot be written: {reason(error)}", shown) from None
 
 
 def _write(file: IO[bytes], data: Any) -> None:

@@ -1,7 +1,9 @@
 """Feature data from tables in text: columns while they are read, rows by Python, large files by compiled code.
 
 A column whose cells are all numbers holds numbers, and one of texts categories; empty cells are missing. A column that
-mixes both is refused: a stray word would turn every number of it into a category.
+mixes both is refused: a stray word would turn every number of it into a category. A column with a name such as
+``title`` is a feature if all its cells are numbers, and skipped otherwise, as in Parquet by its type: its cells are
+looked at first, up to the first text.
 
 Compiled code (:mod:`rankwright.io.kernels`) reads plain cells only and reports nothing. On anything unusual or wrong
 the reader of rows in Python reads the file from its start, and either makes sense of it or says where it is wrong.
@@ -14,7 +16,8 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -27,16 +30,14 @@ from rankwright._types import Array
 from rankwright.data.categories import NO_CATEGORY, category_numbers, named
 from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError, InputWarning, shown
-from rankwright.io.features import ReadRows, made_data, required_layout
-from rankwright.io.fields import MAX_FIELD
-from rankwright.io.files import CHUNK_BYTES, OpenFile, Progress, Source, open_file
-from rankwright.io.roles import MISSING, ColumnLayout, Columns
-from rankwright.io.tables import BOM, HEADER_BYTES, Table, text_table, utf8_lines
+from rankwright.io.files import MAX_FIELD, OpenFile, Progress, Source, open_file
+from rankwright.io.frames import ReadRows, made_data
+from rankwright.io.roles import MISSING, ColumnLayout, Columns, required_layout, undecided
+from rankwright.io.tables import BOM, HEADER_BYTES, Table, is_missing, text_table, utf8_lines
 
 _CHUNK_BYTES = 1 << 20  # small enough that a chunk and what is parsed from it stay in the cache
 _LONGEST_ROW = 1 << 26
 _MANY = 50  # rows from which on a column of different texts is reported
-_TRUTH = {"true": 1.0, "false": 0.0}
 _AMOUNT = re.compile(r"[+-]?\s?[$€£¥]?\s?[0-9][0-9.,' ]*\s?[%$€£¥]?")
 _BATCH_ROWS = 1 << 15
 _LARGE, _LARGE_IF_LOADED, _PACKED = 1 << 23, 1 << 16, 4  # bytes; how far gzip packs a table
@@ -61,7 +62,6 @@ class IdColumn:
         self.parts.append(np.array(ids))
 
     def add_array(self, ids: Array) -> None:
-        """Add ids without white space around them."""
         if (ids == "").any() or int(np.char.str_len(ids).max()) > MAX_FIELD:
             raise InputError(f"the column {self._name!r} has an empty id, or a long one", self._path)
         self.parts.append(ids)
@@ -81,7 +81,7 @@ class ValueColumn:
         self._first_number: tuple[int, str] | None = None
         self._parts: list[Array] = []
         self._lines: list[Sequence[int]] = []  # of each part
-        self._texts: dict[str, int] = {}
+        self.texts: dict[str, int] = {}
         self._numbers: list[float] = []  # which stand for the texts
 
     def add(self, cells: Sequence[str], lines: Sequence[int]) -> None:
@@ -109,16 +109,14 @@ class ValueColumn:
 
     def add_texts(self, cells: Sequence[str]) -> None:
         """Add cells of a column that is known to hold texts."""
-        codes = self._texts
-        self._parts.append(
-            np.array([codes[cell] if cell in codes else self._value(cell.strip(), 0) for cell in cells], np.float64)
-        )
+        values = [self.texts[cell] if cell in self.texts else self._value(cell.strip(), 0) for cell in cells]
+        self._parts.append(np.array(values, np.float64))
 
     def _value(self, cell: str, line: int) -> float:
-        """A number, or −1 − the place of a text among all; NaN is missing."""
+        """A number, or the place of a text among all; NaN is missing."""
         if cell.lower() in MISSING:
             return math.nan
-        number = None if self._forced else _number(cell)
+        number = None if self._forced else number_in(cell)
         if number is None:
             if not self.is_text and self._first_number is not None:
                 raise self._mixed(cell, line, *self._first_number)
@@ -126,26 +124,25 @@ class ValueColumn:
                 what = f"{self.name} is {shown(cell)}; expected a plain number with a decimal point"
                 raise InputError(f"{what}, no commas and no signs", self._path, line)
             self.is_text = True
-            return float(self._texts.setdefault(cell, len(self._texts)))
+            return float(self.texts.setdefault(cell, len(self.texts)))
         if not math.isfinite(number):
             raise InputError(f"{self.name} is {shown(cell)}; expected a finite number", self._path, line)
         if self.is_text:
-            raise self._mixed(cell, line, 0, next(iter(self._texts)))
+            raise self._mixed(cell, line, 0, next(iter(self.texts)))
         self._first_number = self._first_number or (line, cell)
         return number
 
     def _mixed(self, cell: str, line: int, first_line: int, first: str) -> InputError:
         where = f" on line {first_line:,}" if first_line else ""
-        what = f"{self.name} is {shown(cell)}, and {shown(first)}{where}"
+        problem = f"{self.name} is {shown(cell)}, and {shown(first)}{where}"
         expected = "expected only numbers (an empty cell is missing) or only texts"
-        return InputError(
-            f"{what}; {expected}; --columns categorical={self.name} takes both as texts", self._path, line
-        )
+        remedy = f"--columns categorical={self.name} takes both as texts"
+        return InputError(f"{problem}; {expected}; {remedy}", self._path, line)
 
-    def labels(self, negative: str) -> Array:
-        """Return the cells since the last call as labels, which must all be there."""
+    def take_labels(self, negative: str) -> Array:
+        """The cells since the last call as labels, which must all be there; they are then forgotten."""
         if self.is_text:
-            first = shown(next(iter(self._texts)))
+            first = shown(next(iter(self.texts)))
             raise InputError(f"{self.name} is {first}; expected labels that are numbers, such as 0 to 4", self._path)
         labels = np.concatenate(self._parts)
         remedy = '(--negative-as-zero or negative="zero" reads it as 0)'
@@ -169,7 +166,7 @@ class ValueColumn:
         """The values of the cells since the last call, as numbers; the cells are then forgotten."""
         values = np.concatenate(self._parts)
         if self.is_text:
-            new = list(self._texts)[len(self._numbers) :]
+            new = list(self.texts)[len(self._numbers) :]
             self._numbers += category_numbers(new, f"the column {self.name!r}")[1].tolist()
             codes = np.where(np.isnan(values), len(self._numbers), values).astype(np.int64)
             taken = np.append(self._numbers, NO_CATEGORY)[codes]
@@ -183,22 +180,18 @@ class ValueColumn:
         self._parts, self._lines = [], []
         return taken
 
-    @property
-    def texts(self) -> Sequence[str]:
-        return tuple(self._texts)
-
     def warn(self, n_rows: int) -> None:
-        """Say that a column of texts is probably none of categories."""
-        if self.is_text and len(self._texts) == n_rows >= _MANY:
+        """Say that a column of texts probably does not hold categories."""
+        if self.is_text and len(self.texts) == n_rows >= _MANY:
             what = f"the column {self.name!r} has another text in every row and became categories"
             warnings.warn(f"{self._path}: {what}; --columns skip={self.name} leaves it out", InputWarning, stacklevel=2)
 
 
-def _number(cell: str) -> float | None:
+def number_in(cell: str) -> float | None:
     try:
         return None if "_" in cell else float(cell)
     except ValueError:
-        return _TRUTH.get(cell.lower())
+        return {"true": 1.0, "false": 0.0}.get(cell.lower())
 
 
 class Unusual(Exception):
@@ -209,9 +202,9 @@ class Unusual(Exception):
 class Chunk:
     """Some rows: the numbers of columns, and where the cells of others are.
 
-    `text`: the chunk. `is_ascii`: whether it is nothing but ASCII. `values`: numbers by column, NaN where a cell is
-    empty or odd. `odd`: row, start, stop and whether to undo quoting, of the cells of these columns that are not plain
-    numbers. `spans`: start, stop and whether to undo quoting, of all cells of other columns.
+    `values`: numbers by column, NaN where a cell is empty or odd. `odd`: row, start, stop and whether to undo quoting,
+    of the cells of these columns that are not plain numbers. `spans`: start, stop and whether to undo quoting, of all
+    cells of other columns.
     """
 
     text: bytes
@@ -252,11 +245,7 @@ class Chunk:
 
 
 def read_chunks(
-    file: OpenFile,
-    names: Sequence[str],
-    delimiter: str,
-    kinds: Mapping[str, int],
-    progress: Progress | None = None,
+    file: OpenFile, names: Sequence[str], delimiter: str, kinds: Mapping[str, int], progress: Progress | None = None
 ) -> Iterator[Chunk]:
     """Read the rows below the header, many at once.
 
@@ -265,11 +254,11 @@ def read_chunks(
     from rankwright.io.kernels import SPAN
 
     rest, is_first = b"", True
-    for chunk in _with_newlines(file.chunks(progress, _CHUNK_BYTES)):
+    for chunk in file.chunks(progress, _CHUNK_BYTES):
         if b"\0" in chunk:
             raise Unusual
         begin = 0
-        text = rest + chunk
+        text = rest + (chunk if chunk.endswith(b"\n") else chunk + b"\n")
         if is_first:
             begin = len(BOM.encode()) if text.startswith(BOM.encode()) else 0
             made = _parse(text, begin, delimiter, names, dict.fromkeys(names, SPAN), 1)
@@ -287,14 +276,8 @@ def read_chunks(
         raise Unusual
 
 
-def _with_newlines(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Chunks of lines that all have an end."""
-    for chunk in chunks:
-        yield chunk if chunk.endswith(b"\n") else chunk + b"\n"
-
-
 def _is_ascii(text: bytes) -> bool:
-    """Whether a chunk is ASCII; UTF-8 is the only other thing that it may be."""
+    """Whether a chunk is ASCII; the only other thing that it may be is UTF-8."""
     if text.isascii():
         return True
     try:
@@ -307,7 +290,7 @@ def _is_ascii(text: bytes) -> bool:
 def _parse(
     text: bytes, begin: int, delimiter: str, names: Sequence[str], kinds: Mapping[str, int], max_rows: int | None = None
 ) -> tuple[int, int, dict[str, Array], dict[str, Array], dict[str, Array]]:
-    """Where a row begins that is not whole, the number of rows before it, and the parts of a :class:`Chunk`."""
+    """Where a row begins that is not whole, the number of rows before it, and the arrays of a :class:`Chunk`."""
     from rankwright.io.kernels import NUMBER, OK, SKIP, SPAN, parse_cells
 
     n_rows = len(text) // max(len(names), 1) + 1  # a row is at least as many bytes as it has cells
@@ -316,16 +299,11 @@ def _parse(
     values = np.empty((len(kept[NUMBER]), n_rows))
     spans = np.empty((len(kept[SPAN]), n_rows, 3), np.int64)
     odd = np.empty((n_rows * len(kept[NUMBER]), 5), np.int64)
+    kind_of_column = np.array([kinds.get(name, SKIP) for name in names], np.int64)
+    slots = np.array([places.get(name, 0) for name in names], np.int64)
+    limit = n_rows if max_rows is None else max_rows
     code, stop, n_rows, n_odd = parse_cells(
-        np.frombuffer(text, np.uint8),
-        begin,
-        ord(delimiter),
-        n_rows if max_rows is None else max_rows,
-        np.array([kinds.get(name, SKIP) for name in names], np.int64),
-        np.array([places.get(name, 0) for name in names], np.int64),
-        values,
-        spans,
-        odd,
+        np.frombuffer(text, np.uint8), begin, ord(delimiter), limit, kind_of_column, slots, values, spans, odd
     )
     if code != OK:
         raise Unusual
@@ -349,19 +327,9 @@ def read_csv(
     """Read feature data from text with a header line, separated by commas, tabs, semicolons or bars, plain or gzip.
 
     The features are float32, with columns of text float64; ``columns`` and the rest as in :func:`rankwright.read_data`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "train.csv"
-    ...     _ = path.write_text("query_id,grade,bm25,price\\nq1,2,7.5,\\nq1,0,3.25,10\\n")
-    ...     data = read_csv(path)
-    >>> data.feature_names, data.labels.tolist(), data.X.tolist()
-    (('bm25', 'price'), [2.0, 0.0], [[7.5, nan], [3.25, 10.0]])
     """
     with open_file(path) as file:
-        table, layout = opened_table(file, columns, size=HEADER_BYTES)
+        table, layout = table_layout(file, columns)
         if _is_large(file):
             data = _read_quickly(file, table, layout, dtype, negative, progress)
             if data is not None:
@@ -372,15 +340,51 @@ def read_csv(
         return cells.finish(dtype)
 
 
-def opened_table(
-    file: OpenFile, columns: Columns | None, progress: Progress | None = None, size: int = CHUNK_BYTES
-) -> tuple[Table, ColumnLayout]:
-    """Open the table in a file of text, which is read in pieces of ``size``, and find what its columns are."""
-    table = text_table(utf8_lines(file, progress, size), file.path)
+def table_layout(file: OpenFile, columns: Columns | None) -> tuple[Table, ColumnLayout]:
+    """The table in a file of text, and what its columns are; rows are to be read from the start of the file again."""
+    table = text_table(utf8_lines(file, size=HEADER_BYTES), file.path)
     try:
-        return table, required_layout(table.names, columns)
+        names = undecided(table.names, columns)
+        kinds = kinds_of_cells(names, _cells_of(file, table, names)) if names else {}
+        return table, required_layout(table.names, columns, kinds)
     except InputError as error:
         raise InputError(error.message, file.path, 1) from None
+
+
+def kinds_of_cells(names: Sequence[str], cells: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """What columns hold: ``number`` if all cells with a value are numbers, else ``text``; a column without is left out.
+
+    ``cells`` come with the names of their columns, and no more of them are taken than it needs.
+
+    Examples
+    --------
+    >>> kinds_of_cells(["title", "name"], [("title", "7.5"), ("name", "12"), ("name", "Ann"), ("name", "13")])
+    {'title': 'number', 'name': 'text'}
+    """
+    kinds: dict[str, str] = {}
+    for name, cell in cells:
+        if kinds.get(name) != "text" and not is_missing(cell):
+            kinds[name] = "text" if number_in(cell.strip()) is None else "number"
+            if all(kinds.get(other) == "text" for other in names):
+                break
+    return kinds
+
+
+def _cells_of(file: OpenFile, table: Table, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The cells of some columns with their names; of a large file, a single one for all plain numbers of a chunk."""
+    if _is_large(file):
+        from rankwright.io.kernels import NUMBER
+
+        with suppress(Unusual):
+            for chunk in read_chunks(file, table.names, table.delimiter, dict.fromkeys(names, NUMBER)):
+                for name in names:
+                    plain = ["0"] if np.isfinite(chunk.values[name]).any() else []
+                    yield from ((name, cell) for cell in [*plain, *chunk.odd_cells(name)[1]])
+            return
+    places = [(name, table.names.index(name)) for name in names]
+    with suppress(InputError):  # reported when the rows are read
+        for _, cells in text_table(utf8_lines(file, size=HEADER_BYTES), file.path).rows:
+            yield from ((name, cells[at]) for name, at in places if at < len(cells))
 
 
 class CellRows:
@@ -401,7 +405,6 @@ class CellRows:
         self._n_rows += len(lines)
 
     def add_chunk(self, chunk: Chunk) -> None:
-        """Add rows that compiled code has read."""
         for name, ids in self.ids.items():
             ids.add_array(chunk.ids(name))
         self._n_rows += len(self.ids[self._layout.qid].parts[-1])
@@ -413,17 +416,14 @@ class CellRows:
 
     @property
     def categories(self) -> dict[int, tuple[str, ...]]:
-        """The texts of each column of them, by its number, so far.
-
-        While a column had no text yet, a missing one is NaN.
-        """
+        """The texts of each column of them so far, by its number; while it had none yet, a missing one is NaN."""
         columns = [self.numbers[name] for name in self._layout.features]
         return {at: tuple(column.texts) for at, column in enumerate(columns) if column.is_text}
 
     def take(self, dtype: npt.DTypeLike | None) -> ReadRows:
         """Return the rows since the last call; by default in the type that holds them all."""
         layout = self._layout
-        labels = self.numbers[layout.label].labels(self._negative)
+        labels = self.numbers[layout.label].take_labels(self._negative)
         features = [self.numbers[name] for name in layout.features]
         texts = [column.name for column in features if column.is_text]
         wanted = np.dtype(dtype or (np.float64 if texts else np.float32))

@@ -24,25 +24,18 @@ import numpy.typing as npt
 from rankwright.data import sparse as sp
 from rankwright.data.categories import check_holds, named
 from rankwright.data.dataset import RankingData
+from rankwright.data.trec_table import TrecTable
 from rankwright.errors import InputError, shown
-from rankwright.io.csv import opened_table, read_csv
-from rankwright.io.features import feature_layout
+from rankwright.io.container import ZIP
+from rankwright.io.csv import kinds_of_cells, number_in, read_csv, table_layout
 from rankwright.io.files import OpenFile, Progress, Source, open_file
 from rankwright.io.folder import HEADER, load_folder, save_folder
-from rankwright.io.parquet import pieces_of
+from rankwright.io.letor import read_letor, write_letor
+from rankwright.io.parquet import ParquetTable, pieces_of, read_parquet, write_parquet
 from rankwright.io.partitions import is_partitions
-from rankwright.io.roles import BESIDE, ColumnLayout, Columns, lacking, listed, plain
-from rankwright.io.tables import (
-    BOM,
-    HEADER_BYTES,
-    PARQUET,
-    header_cells,
-    is_missing,
-    is_number,
-    parquet_table,
-    text_table,
-)
-from rankwright.io.trec import beir_qrels, is_catalogued, judgement_layout
+from rankwright.io.roles import BESIDE, ColumnLayout, Columns, feature_layout, lacking, listed, plain
+from rankwright.io.tables import BOM, PARQUET, header_cells, is_missing, is_number, parquet_table, text_table
+from rankwright.io.trec import beir_qrels, is_catalogued, judgement_layout, write_qrels
 
 __all__ = ["read_data", "write_data"]
 
@@ -51,9 +44,8 @@ __all__ = ["read_data", "write_data"]
 class FileFormat:
     """A format of files and folders.
 
-    `title`: what people call it. `content`: what it contains: ``features``, or what else, for messages. `is_text`:
-    whether its numbers are text, which becomes float32 by default. `has_columns`: whether it is a table with columns to
-    name.
+    `content`: ``features``, or what else it contains, for messages. `is_text`: whether its numbers are text, which
+    becomes float32 by default. `has_columns`: whether it is a table with columns to name.
     """
 
     title: str
@@ -74,17 +66,16 @@ FORMATS = {
     "scores": FileFormat("scores, one per line", "one score per line"),
     "model": FileFormat("Rankwright model", "a model"),
 }
-"""All formats by kind. A new one of features has its reader, an entry and a line in :func:`read_data` here, and an
-input in :mod:`rankwright.io.partitions_write`, which reads it some rows at a time."""
+"""All formats by kind; text may be gzip, ``parquet`` also a folder of such files. A new one of features has its reader,
+an entry and a line in :func:`read_data` here, and an input in :mod:`rankwright.io.partitions_write`, which reads it
+some rows at a time."""
 
 FEATURE_FORMATS = tuple(kind for kind, format in FORMATS.items() if format.content == "features")
 _TEXT_SUFFIXES = (".txt", ".letor", ".svm", ".dat", ".libsvm", ".qrels")
 _BINARY_SUFFIXES = (".parquet", ".rank")
 _SEVERAL_WORDS = 3  # in a cell that is for people to read
 _JSON = re.compile(r'\{|\[\s*(?:[\[{\]"]|$)')  # other files have [words], too
-_ZIP = b"PK\x03\x04"
 _MODEL_HEADER = b"model.json"
-_LOOK_START = 30 + len(_MODEL_HEADER)
 _LOOK_LINES = 1000
 _LOOK_BYTES = 1 << 18
 _OTHER_MODELS = (b"tree\n", b"##", b"SVM-light", b"solver_type", b'{"learner"')
@@ -92,7 +83,6 @@ _UNDERSTOOD = (
     "LETOR lines (label qid:1 1:0.5 ...), TREC qrels (4 columns) or runs (6 columns), "
     "one score per line, CSV with a header line, Parquet, or a Rankwright data folder"
 )
-_TABLE = "expected a header with columns for queries and labels, and features or documents"
 
 
 @dataclass(frozen=True)
@@ -142,14 +132,7 @@ def table_kind(
 
 
 def columns_of_numbers(names: Sequence[str], rows: Iterable[Sequence[str]]) -> tuple[set[str], set[str]]:
-    """The columns in whose cells numbers prevail, and those with texts of several words.
-
-    Examples
-    --------
-    >>> numbers, texts = columns_of_numbers(["a", "b"], [["1", "so it is"], ["", ""]])
-    >>> sorted(numbers), sorted(texts)
-    (['a'], ['b'])
-    """
+    """The columns in whose cells numbers prevail, and those with texts of several words."""
     filled, numeric, worded = ([0] * len(names) for _ in range(3))
     for row in rows:
         for at, cell in enumerate(row[: len(names)]):
@@ -157,7 +140,7 @@ def columns_of_numbers(names: Sequence[str], rows: Iterable[Sequence[str]]) -> t
                 continue
             text = cell.strip()
             filled[at] += 1
-            numeric[at] += is_number(text) or text.lower() in ("true", "false")
+            numeric[at] += number_in(text) is not None
             worded[at] += len(text.split()) >= _SEVERAL_WORDS
     if not any(filled):  # nothing but a header
         return set(names), set()
@@ -167,17 +150,7 @@ def columns_of_numbers(names: Sequence[str], rows: Iterable[Sequence[str]]) -> t
 
 
 def detect(path: str | Path) -> str:
-    """Detect the format of a file or folder from its content, whatever its name.
-
-    Returns ``"letor"``, ``"csv"``, ``"qrels"``, ``"run"``, ``"scores"``, ``"parquet"`` (also a folder of such files),
-    ``"folder"``, ``"folders"`` (a folder of them), ``"partitions"`` or ``"model"``; text may be gzip. Judgements are
-    ``"qrels"`` in all their forms.
-
-    Examples
-    --------
-    >>> detect("MQ2008/Fold1/train.txt")  # doctest: +SKIP
-    'letor'
-    """
+    """Detect the format of a file or folder, one of ``FORMATS``, from its content, whatever its name."""
     with detected(path) as detection:
         return detection.kind
 
@@ -186,8 +159,8 @@ def detect(path: str | Path) -> str:
 class Detected:
     """A file or folder whose format is known.
 
-    `kind`: as :func:`detect` returns it. `source`: the open file, or the folder. `path`: its name, for messages.
-    `doubt`: of a table that could be features or judgements: what it is taken for, and how to say otherwise.
+    `kind`: one of ``FORMATS``. `source`: the open file, or the folder. `doubt`: of a table that could be features or
+    judgements: what it is taken for, and how to say otherwise.
     """
 
     kind: str
@@ -198,10 +171,7 @@ class Detected:
 
 @contextmanager
 def detected(path: str | Path | Detected, columns: Columns | None = None) -> Iterator[Detected]:
-    """Detect a format and keep the file open for the block, to be read from the same handle.
-
-    `path`: a file or folder. `columns`: columns of a table by role, where their names do not tell.
-    """
+    """Detect a format and keep the file open for the block, to be read from the same handle."""
     if isinstance(path, Detected):
         yield path
         return
@@ -215,13 +185,17 @@ def detected(path: str | Path | Detected, columns: Columns | None = None) -> Ite
         if is_partitions(path):
             yield Detected("partitions", path, path)
             return
-        judged = beir_qrels(Path(path))
-        if judged is None:
+        judgements = beir_qrels(Path(path))
+        if judgements is None:
             yield Detected(_kind_of_pieces(Path(path)), path, path)
             return
-        path = judged
+        path = judgements
     with open_file(path) as file:
-        table = _kind_of(file, columns)
+        start = file.start(30 + len(_MODEL_HEADER))  # the name of the first entry of an archive is at byte 30
+        if start.startswith(ZIP) and start.endswith(_MODEL_HEADER):
+            table = TableKind("model")
+        else:
+            table = (_kind_of_parquet if start.startswith(PARQUET) else _detect_text)(file, columns)
         yield Detected(table.kind, file, path, table.doubt)
 
 
@@ -231,15 +205,6 @@ def _kind_of_pieces(folder: Path) -> str:
         what = f"is a folder without {HEADER}; expected a file, a Rankwright data folder, or a folder of Parquet files"
         raise InputError(f"{what} or data folders and nothing else", folder)
     return "parquet" if pieces[0].kind == "parquet" else "folders"
-
-
-def _kind_of(file: OpenFile, columns: Columns | None) -> TableKind:
-    start = file.start(_LOOK_START)
-    if start.startswith(PARQUET):
-        return _kind_of_parquet(file, columns)
-    if start.startswith(_ZIP) and start.endswith(_MODEL_HEADER):  # the name of the first entry is at byte 30
-        return TableKind("model")
-    return _detect_text(file, columns)
 
 
 def _kind_of_parquet(file: OpenFile, columns: Columns | None) -> TableKind:
@@ -300,14 +265,18 @@ def _kind_of_table(lines: list[bytes], columns: Columns | None, path: str | Path
     names = header_cells(text)
     if len(names) < 2:
         raise InputError(f"a line of an unknown format, {shown(text, 40)}; expected {_UNDERSTOOD}", path, number)
+    rows = list(_first_rows(lines[number - 1 :]))
     try:
-        kind = table_kind(names, *columns_of_numbers(names, _first_rows(lines[number - 1 :])), columns)
+        cells = ((name, cell) for row in rows for name, cell in zip(names, row, strict=False))
+        kinds = kinds_of_cells(names, cells)
+        kind = table_kind(names, *columns_of_numbers(names, rows), columns, kinds)
         if kind is not None:
             return kind
     except InputError as error:
         raise InputError(error.message, path, number) from None
     missing = lacking(names, columns, "qid", "label") or lacking(names, columns, "docid")
-    raise InputError(f"has the columns {listed(names)}; {_TABLE}; {missing}", path, number)
+    expected = "expected a header with columns for queries and labels, and features or documents"
+    raise InputError(f"has the columns {listed(names)}; {expected}; {missing}", path, number)
 
 
 def _first_rows(lines: list[bytes]) -> Iterator[list[str]]:
@@ -361,15 +330,8 @@ def read_data(
     if negative not in ("error", "zero"):
         raise InputError(f"negative is {negative!r}; expected 'error' or 'zero'")
     with detected(path, columns) as detection:
-        if detection.kind not in FEATURE_FORMATS:
-            what = f"contains {FORMATS[detection.kind].content}, not features"
-            hint = f"; {detection.doubt}" if detection.doubt else ""
-            raise InputError(f"{what}; expected LETOR lines, CSV, Parquet or a data folder{hint}", detection.path)
-        if columns is not None and not FORMATS[detection.kind].has_columns:
-            raise InputError("has no columns to name; expected CSV or Parquet with --columns", detection.path)
+        check_features(detection, columns)
         if detection.kind == "letor":
-            from rankwright.io.letor import read_letor
-
             wanted = np.float32 if dtype is None else dtype
             options: dict[str, Any] = {"sparse": sparse, "negative": negative, "progress": progress, "n_jobs": n_jobs}
             return read_letor(detection.source, group=group, dtype=wanted, **options)
@@ -378,8 +340,6 @@ def read_data(
         if detection.kind == "csv":
             data = read_csv(detection.source, columns=columns, dtype=dtype, negative=negative, progress=progress)
         elif detection.kind == "parquet":
-            from rankwright.io.parquet import read_parquet
-
             data = read_parquet(detection.source, columns=columns, dtype=dtype, negative=negative, progress=progress)
         elif detection.kind == "partitions":
             if dtype is not None or sparse is not None:
@@ -393,15 +353,23 @@ def read_data(
     return _as_asked(data, dtype, sparse)
 
 
+def check_features(detection: Detected, columns: Columns | None) -> None:
+    """Refuse what contains no features, and columns of what has none to name."""
+    if detection.kind not in FEATURE_FORMATS:
+        problem = f"contains {FORMATS[detection.kind].content}, not features"
+        hint = f"; {detection.doubt}" if detection.doubt else ""
+        raise InputError(f"{problem}; expected LETOR lines, CSV, Parquet or a data folder{hint}", detection.path)
+    if columns is not None and not FORMATS[detection.kind].has_columns:
+        raise InputError("has no columns to name; expected CSV or Parquet with --columns", detection.path)
+
+
 def layout_of(detection: Detected, columns: Columns | None = None) -> ColumnLayout | None:
     """Return what the columns of a table of features are taken for; None if it is no table, or reading it will fail."""
     try:
         if detection.kind == "csv":
             assert isinstance(detection.source, OpenFile)
-            return opened_table(detection.source, columns, size=HEADER_BYTES)[1]
+            return table_layout(detection.source, columns)[1]
         if detection.kind == "parquet":
-            from rankwright.io.parquet import ParquetTable
-
             return ParquetTable(detection.source, columns=columns).layout
     except InputError:
         pass
@@ -454,23 +422,12 @@ def write_data(data: RankingData, path: str | Path) -> None:
     check_suffix(path)
     suffix = suffix_of(path)
     if suffix == ".parquet":
-        from rankwright.io.parquet import write_parquet
-
         write_parquet(data, path)
     elif suffix == ".rank":
         save_folder(data, path)
-    elif suffix == ".qrels":
-        _write_labels(data, path)
-    else:
-        from rankwright.io.letor_write import write_letor
-
+    elif suffix != ".qrels":
         write_letor(data, path)
-
-
-def _write_labels(data: RankingData, path: str | Path) -> None:
-    from rankwright.data.trec_table import TrecTable
-    from rankwright.io.trec import write_qrels
-
-    if data.doc_ids is None:
+    elif data.doc_ids is None:
         raise InputError("judgements need document ids, and this data has none", path)
-    write_qrels(TrecTable.from_columns(data.qid, data.doc_ids, data.labels), path)
+    else:
+        write_qrels(TrecTable.from_columns(data.qid, data.doc_ids, data.labels), path)

@@ -21,7 +21,7 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, TypeVar, cast
@@ -120,10 +120,7 @@ class Unpacked:
         self._member = zlib.decompressobj(_GZIP)
 
     def read(self, size: int) -> bytes:
-        """The next ``size`` bytes, fewer at the end.
-
-        Raises `EOFError`: if the file ends before it should. Raises `zlib.error`: if it is damaged.
-        """
+        """The next ``size`` bytes, fewer at the end; `EOFError` or `zlib.error` if it is truncated or damaged."""
         pieces: list[bytes] = []
         while size > 0:
             if self._member.eof and not self._next_member():
@@ -158,6 +155,8 @@ Progress = Callable[[int, int], None]
 
 CHUNK_BYTES = 1 << 23
 LONGEST_LINE = 1 << 26
+MAX_FIELD = 1 << 12
+"""Bytes of the longest field: ids are kept at the width of the longest one, which costs as much in every row."""
 _PACKED_LEAST, _PACKED_MOST = 1 << 24, 100  # a gzip file may unpack to this many bytes plus this many times its size
 
 
@@ -165,7 +164,7 @@ _PACKED_LEAST, _PACKED_MOST = 1 << 24, 100  # a gzip file may unpack to this man
 class OpenFile:
     """A file that is opened once: its start tells what it is, then it is read from there.
 
-    `path`: the name it was opened by, for messages. `raw`: the bytes on disk.
+    `path`: the name it was opened by. `raw`: the bytes on disk.
     """
 
     path: str | Path
@@ -216,13 +215,11 @@ class OpenFile:
 
     def _read(self, plain: IO[bytes] | Unpacked, size: int) -> bytes:
         try:
-            return plain.read(size)
+            with reading(self.path):
+                return plain.read(size)
         except (EOFError, zlib.error) as error:
-            reason = str(error).rstrip(".")
-            problem = f"damaged or truncated gzip file ({reason}); expected a complete one"
+            problem = f"damaged or truncated gzip file ({str(error).rstrip('.')}); expected a complete one"
             raise InputError(problem, self.path) from None
-        except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror or error}", self.path) from None
 
     def _n_lines(self, n_bytes: int, size: int) -> int:
         """Number of lines in the first ``n_bytes`` bytes; they are read again, as only messages need it."""
@@ -234,8 +231,36 @@ class OpenFile:
         return n_lines
 
 
+def check_text(chunk: bytes, first_line: int, path: str | Path, expected: str = "") -> None:
+    """Refuse bytes that no text has."""
+    at = chunk.find(b"\0")
+    if at >= 0:
+        line = first_line + chunk.count(b"\n", 0, at)
+        raise InputError(f"is not a text file (it has a NUL byte){expected}", path, line)
+
+
 Source = str | Path | OpenFile
 """What readers accept: the name of a file, or an open file."""
+
+
+def reason(error: BaseException) -> str:
+    """An error in a few words on one line."""
+    text = " ".join(str(getattr(error, "strerror", None) or error).split())
+    return text[:100] if text else type(error).__name__
+
+
+@contextmanager
+def reading(path: str | Path, action: str = "read") -> Iterator[None]:
+    """Turn a system error into one line that names the file or folder."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"cannot be {action}: {reason(error)}", path) from None
+
+
+def writing(path: str | Path) -> AbstractContextManager[None]:
+    """Turn a system error, such as a full disk, into one line that names the target."""
+    return reading(path, "written")
 
 
 @contextmanager
@@ -244,10 +269,8 @@ def open_file(source: Source) -> Iterator[OpenFile]:
     if isinstance(source, OpenFile):
         yield source
         return
-    try:
+    with reading(source):
         raw = open_plain(source)
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", source) from None
     with raw:
         yield OpenFile(source, raw)
 
@@ -272,10 +295,17 @@ def replace_file(path: str | Path) -> Iterator[IO[bytes]]:
         with _target(path, path) as out:
             yield out
         return
-    with claim_file(path) as (temporary, descriptor):
+    with writing(path):
+        temporary, descriptor = _claim(path, is_folder=False)
+    try:
         with _target(os.dup(descriptor), path) as out:
             yield out
-        put_file(temporary, path)
+        with writing(path):
+            os.replace(temporary, path)
+    finally:
+        if _is_at(descriptor, temporary):
+            temporary.unlink()
+        os.close(descriptor)
 
 
 @contextmanager
@@ -286,12 +316,24 @@ def replace_folder(path: str | Path, marker: str) -> Iterator[Path]:
     of the same folder waits for the first.
     """
     path = Path(path)
-    with claim_folder(path) as temporary:
+    with writing(path):
+        temporary, descriptor = _claim(path, is_folder=True)
+    inode = os.lstat(temporary).st_ino
+    try:
         recover(path)
         if path.exists() and not (path / marker).is_file():
             raise InputError(f"exists and is not a Rankwright folder (no {marker} in it); expected a new name", path)
         yield temporary
-        put_folder(temporary, path)
+        with writing(path):
+            _put_folder(temporary, path)
+    finally:
+        if _inode(temporary) == inode:
+            _remove(temporary)
+        else:  # the old folder, if its removal was interrupted
+            with suppress(OSError):
+                _remove_unclaimed(temporary)
+        if descriptor >= 0:
+            os.close(descriptor)
 
 
 class _Raw(io.FileIO):
@@ -299,10 +341,8 @@ class _Raw(io.FileIO):
 
     def __init__(self, file: Path | int, target: Path) -> None:
         self._target = target
-        try:
+        with writing(target):
             super().__init__(file, "wb")
-        except OSError as error:
-            raise InputError(f"cannot be written: {error.strerror or error}", target) from None
 
     def write(self, data: Any) -> int:
         try:
@@ -334,13 +374,7 @@ _END: Any = object()
 
 
 def read_ahead(items: Iterator[Item], n_ahead: int) -> Generator[Item, None, None]:
-    """The same items, up to ``n_ahead`` of them prefetched by another thread.
-
-    Examples
-    --------
-    >>> list(read_ahead(iter("abc"), 2))
-    ['a', 'b', 'c']
-    """
+    """The same items, up to ``n_ahead`` of them prefetched by another thread."""
     with ThreadPoolExecutor(1) as pool:
         waiting = deque(pool.submit(next, items, _END) for _ in range(n_ahead))
         try:
@@ -357,11 +391,6 @@ def map_ahead(
     """``function`` of every item, in order; threads compute up to ``n_ahead`` results besides the one in use.
 
     With one thread nothing is computed ahead.
-
-    Examples
-    --------
-    >>> list(map_ahead(str.upper, iter("abc"), 2, 3))
-    ['A', 'B', 'C']
     """
     if threads == 1:
         yield from map(function, items)
@@ -411,63 +440,25 @@ _EXCHANGE = 2  # RENAME_EXCHANGE of Linux, RENAME_SWAP of macOS
 _OPEN_LEFT = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
-@contextmanager
-def claim_file(target: Path) -> Iterator[tuple[Path, int]]:
-    """The temporary file of a target and a descriptor to write to; removed at the end if still there."""
-    with _writing(target):
-        temporary, descriptor = _claim(target, is_folder=False)
-    try:
-        yield temporary, descriptor
-    finally:
-        if _is_at(descriptor, temporary):
-            temporary.unlink()
-        os.close(descriptor)
-
-
-@contextmanager
-def claim_folder(target: Path) -> Iterator[Path]:
-    """The empty temporary folder of a target; removed at the end if still there."""
-    with _writing(target):
-        temporary, descriptor = _claim(target, is_folder=True)
-    inode = os.lstat(temporary).st_ino
-    try:
-        yield temporary
-    finally:
-        if _inode(temporary) == inode:
-            _remove(temporary)
-        else:  # the old folder, if its removal was interrupted
-            with suppress(OSError):
-                _remove_unclaimed(temporary)
-        if descriptor >= 0:
-            os.close(descriptor)
-
-
-def put_file(part: Path, target: Path) -> None:
-    """Rename a temporary file to its target."""
-    with _writing(target):
-        os.replace(part, target)
-
-
-def put_folder(part: Path, target: Path) -> None:
+def _put_folder(temporary: Path, target: Path) -> None:
     """Put a temporary folder in the place of its target, and remove what was there.
 
     Whoever opens the target finds either the old or the new one.
     """
-    with _writing(target):
-        if not os.path.lexists(target):
-            os.rename(part, target)
-            return
-        with _held(target):  # it takes the temporary name: nobody else may remove it there
-            old = part
-            if not _exchange(part, target):
-                old = _beside(target, _OLD)
-                os.rename(target, old)
-                try:
-                    os.rename(part, target)
-                except BaseException:
-                    os.rename(old, target)
-                    raise
-            _remove(old)
+    if not os.path.lexists(target):
+        os.rename(temporary, target)
+        return
+    with _held(target):  # it takes the temporary name: nobody else may remove it there
+        old = temporary
+        if not _exchange(temporary, target):
+            old = _beside(target, _OLD)
+            os.rename(target, old)
+            try:
+                os.rename(temporary, target)
+            except BaseException:
+                os.rename(old, target)
+                raise
+        _remove(old)
 
 
 def recover(target: Path) -> None:
@@ -550,30 +541,30 @@ def _unclaimed(target: Path, is_folder: bool) -> tuple[Path, int]:
     return Path(name), descriptor
 
 
-def _create(part: Path, is_folder: bool) -> int:
+def _create(temporary: Path, is_folder: bool) -> int:
     if is_folder:
-        os.mkdir(part)
+        os.mkdir(temporary)
         try:
-            return os.open(part, _OPEN_LEFT)
+            return os.open(temporary, _OPEN_LEFT)
         except FileNotFoundError:  # taken for a leftover before it was locked
             raise FileExistsError from None
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-    return os.open(part, flags, 0o666)
+    return os.open(temporary, flags, 0o666)
 
 
-def _remove_unclaimed(part: Path) -> bool:
+def _remove_unclaimed(temporary: Path) -> bool:
     """Remove a temporary file or folder unless it is locked; returns whether it is unlocked."""
-    if part.is_symlink():
-        part.unlink()
+    if temporary.is_symlink():
+        temporary.unlink()
         return True
-    with _opened(part) as descriptor:
+    with _opened(temporary) as descriptor:
         if not _lock(descriptor):
             return False
-        if _is_at(descriptor, part):
+        if _is_at(descriptor, temporary):
             if stat.S_ISDIR(os.fstat(descriptor).st_mode):
-                shutil.rmtree(part)
+                shutil.rmtree(temporary)
             else:
-                part.unlink()
+                temporary.unlink()
     return True
 
 
@@ -644,17 +635,3 @@ def _exchange(first: Path, second: Path) -> bool:
         return bool(library.renameat2(at, names[0], at, names[1], ctypes.c_uint(_EXCHANGE)) == 0)
     except (AttributeError, OSError, TypeError):
         return False
-
-
-@contextmanager
-def _writing(target: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror or error}", target) from None
-
-
-# An open folder: its files stay the same even if another folder takes its name.
-#
-# All files are opened with the folder, relative to its descriptor and not to its path, and mapped into memory on first
-# use, so a reader never mixes two versions.

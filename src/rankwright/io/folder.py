@@ -5,17 +5,19 @@ Data larger than memory can be used in place, and opening it costs next to nothi
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from rankwright._types import Array
 from rankwright.data import sparse
 from rankwright.data.categories import Categories, checked_categories
 from rankwright.data.dataset import RankingData, most_features
 from rankwright.errors import InputError, shown
-from rankwright.io.container import Container, Format, write_folder
+from rankwright.io.container import Container, FolderWriter, Format, write_folder
 
 __all__ = ["load_folder", "save_folder"]
 
@@ -62,12 +64,7 @@ def save_folder(data: RankingData, path: str | Path) -> None:
 
 
 def folder_facts(
-    n_docs: int,
-    n_queries: int,
-    n_features: int,
-    is_sparse: bool,
-    names: tuple[str, ...] | None,
-    categories: Categories,
+    n_docs: int, n_queries: int, n_features: int, is_sparse: bool, names: tuple[str, ...] | None, categories: Categories
 ) -> dict[str, Any]:
     """What the header of a data folder says, but for its arrays."""
     listed = {str(column): list(values) for column, values in categories.items()}
@@ -80,6 +77,23 @@ def folder_facts(
         "feature_names": None if names is None else list(names),
         **({"categories": listed} if listed else {}),
     }
+
+
+def save_sparse(writer: FolderWriter, dtype: npt.DTypeLike, n_stored: int, blocks: Iterable[Any]) -> None:
+    """Write sparse features, block by block, as CSR; ``n_stored`` is how many values there are at most."""
+    index = np.int32 if n_stored < 2**31 else np.int64
+    done = 0
+    with (
+        writer.open("X_data", dtype) as values,
+        writer.open("X_indices", index) as columns,
+        writer.open("X_indptr", index) as bounds,
+    ):
+        bounds.append(np.zeros(1, index))
+        for X in blocks:
+            values.append(X.data)
+            columns.append(X.indices)
+            bounds.append(X.indptr[1:].astype(np.int64) + done)
+            done += X.nnz
 
 
 def load_folder(path: str | Path, mmap: bool = True) -> RankingData:
@@ -104,10 +118,12 @@ def load_folder(path: str | Path, mmap: bool = True) -> RankingData:
     stored = Container.open(path, FOLDER)
     header = stored.header
     with stored.understood():
-        n_docs, n_queries, n_features = (_count(header, key) for key in ("documents", "queries", "features"))
+        n_docs, n_queries, n_features = (
+            checked_count(header.get(key), key) for key in ("documents", "queries", "features")
+        )
         if n_features > most_features(2 * stored.n_bytes):
             raise InputError(f"claims {n_features:,} features in {stored.n_bytes:,} bytes")
-        names = _feature_names(header["feature_names"], n_features)
+        names = checked_names(header["feature_names"], n_features)
         categories = checked_categories(header.get("categories", {}), n_features)
         labels = stored.array("labels", np.float64, (n_docs,), copy=True)
         indptr = stored.array("indptr", np.int64, (n_queries + 1,), copy=True)
@@ -133,14 +149,13 @@ def storable_ids(ids: Array, what: str) -> Array:
     return np.array(texts, dtype=str)
 
 
-def _count(header: dict[str, Any], key: str) -> int:
-    number = header.get(key)
+def checked_count(number: Any, what: str) -> int:
     if not isinstance(number, int) or isinstance(number, bool) or number < 0:
-        raise InputError(f"the number of {key} is {shown(number)}; expected a whole number")
+        raise InputError(f"the number of {what} is {shown(number)}; expected a whole number")
     return number
 
 
-def _feature_names(names: Any, n_features: int) -> tuple[str, ...] | None:
+def checked_names(names: Any, n_features: int) -> tuple[str, ...] | None:
     if names is None:
         return None
     if not isinstance(names, list) or len(names) != n_features or not all(isinstance(name, str) for name in names):

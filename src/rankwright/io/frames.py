@@ -1,80 +1,39 @@
-"""Data frames: the columns of a pandas, polars or pyarrow table by name, and ranking data as a frame.
+"""Typed columns: those of pandas, polars and pyarrow by name, ranking data from them, and ranking data as a data frame.
 
-No library is imported unless it is used.
+One rule for missing values holds in every container: a missing feature (an empty cell, ``NA``, NaN, null) is NaN, in a
+column of categories :data:`~rankwright.data.categories.NO_CATEGORY`; queries, labels and documents must all be there.
 
-Columns of strings and those that a library calls categorical (an Enum, a dictionary) hold categories.
+No library is imported unless it is used. Columns of strings and those that a library calls categorical (an Enum, a
+dictionary) hold categories.
 """
 
 from __future__ import annotations
 
 import importlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from rankwright._types import Array
-from rankwright.data.categories import NO_CATEGORY, category_numbers, codes_of
+from rankwright.data.categories import NO_CATEGORY, category_numbers, codes_of, named
 from rankwright.data.dataset import RankingData
 from rankwright.data.order import as_ids, query_of_row
-from rankwright.errors import InputError
+from rankwright.errors import InputError, shown
+from rankwright.io.files import MAX_FIELD
 from rankwright.io.folder import storable_ids
-from rankwright.io.roles import MISSING
+from rankwright.io.roles import MISSING, ColumnLayout, Columns, required_layout
 
-__all__ = ["to_frame"]
+__all__ = ["from_frame", "to_frame"]
 
 _EXTRAS = {"pyarrow": "tables", "onnx": "export", "lxml": "html", "ir_datasets": "ir-datasets"}
 _DENSE_LIMIT = 4 << 30  # bytes above which sparse data is not written as dense columns
-_QID, _DOCID = "qid", "docid"  # the columns of query ids and of document ids
 
 
-class FrameColumns:
-    """The columns of some library's table, by name."""
-
-    names: list[str]
-    n_rows: int
-
-    def number_type(self, name: str) -> np.dtype[Any] | None:
-        """Return the numpy type of a column of numbers; None for other columns."""
-        raise NotImplementedError
-
-    def missing(self, name: str) -> Array:
-        """Return where the column has no value; empty if it has them all."""
-        raise NotImplementedError
-
-    def values(self, name: str) -> Array:
-        """Return the values of a column."""
-        raise NotImplementedError
-
-    def objects(self, name: str) -> list[Any]:
-        """Return the values of a column as objects of Python, None where one is missing."""
-        raise NotImplementedError
-
-    def is_declared(self, name: str) -> bool:
-        """Whether the type of a column says that it holds categories."""
-        raise NotImplementedError
-
-    def is_text(self, name: str) -> bool:
-        """Whether a column holds strings."""
-        raise NotImplementedError
-
-    def categories(self, name: str) -> tuple[Array, Any]:
-        """Return the number of each row's category, −1 where it is missing, and the categories."""
-        raise NotImplementedError
-
-    def kinds(self) -> dict[str, str]:
-        """Return what columns hold by their types: ``number``, ``category``, ``text`` or ``other``."""
-        return {name: self.kind(name) for name in self.names}
-
-    def kind(self, name: str) -> str:
-        """Return what a column holds, see :meth:`kinds`."""
-        if self.number_type(name) is not None:
-            return "number"
-        return "category" if self.is_declared(name) else "text" if self.is_text(name) else "other"
-
-
-class _PandasColumns(FrameColumns):
+class _PandasColumns:
     def __init__(self, frame: Any) -> None:
         self.names = [str(name) for name in frame.columns]
         self.n_rows = len(frame)
@@ -84,6 +43,16 @@ class _PandasColumns(FrameColumns):
         dtype = self._series[name].dtype
         plain = getattr(dtype, "numpy_dtype", dtype)  # of pandas' own nullable types
         return plain if isinstance(plain, np.dtype) and plain.kind in "fiub" else None
+
+    def kind(self, name: str) -> str:
+        pandas, series = import_library("pandas"), self._series[name]
+        if self.number_type(name) is not None:
+            return "number"
+        if isinstance(series.dtype, pandas.CategoricalDtype):
+            return "category"
+        if series.dtype == object:
+            return "text" if pandas.api.types.infer_dtype(series, skipna=True) == "string" else "other"
+        return "text" if pandas.api.types.is_string_dtype(series.dtype) else "other"
 
     def missing(self, name: str) -> Array:
         return np.asarray(self._series[name].isna())
@@ -95,15 +64,6 @@ class _PandasColumns(FrameColumns):
         series = self._series[name]
         return list(series.astype(object).where(series.notna(), None))
 
-    def is_declared(self, name: str) -> bool:
-        return isinstance(self._series[name].dtype, import_library("pandas").CategoricalDtype)
-
-    def is_text(self, name: str) -> bool:
-        series, types = self._series[name], import_library("pandas").api.types
-        if series.dtype == object:
-            return bool(types.infer_dtype(series, skipna=True) == "string")
-        return bool(types.is_string_dtype(series.dtype))
-
     def categories(self, name: str) -> tuple[Array, Any]:
         series = self._series[name]
         if hasattr(series, "cat"):
@@ -112,7 +72,7 @@ class _PandasColumns(FrameColumns):
         return codes, values
 
 
-class _PolarsColumns(FrameColumns):
+class _PolarsColumns:
     def __init__(self, frame: Any) -> None:
         self.names = frame.columns
         self.n_rows = frame.height
@@ -127,6 +87,12 @@ class _PolarsColumns(FrameColumns):
             return None
         return np.dtype(plain) if plain in np.sctypeDict else np.dtype(np.float64)
 
+    def kind(self, name: str) -> str:
+        if self.number_type(name) is not None:
+            return "number"
+        kinds = {"Categorical": "category", "Enum": "category", "String": "text"}
+        return kinds.get(type(self._frame.schema[name]).__name__, "other")
+
     def missing(self, name: str) -> Array:
         return np.asarray(self._frame[name].is_null().to_numpy())
 
@@ -136,63 +102,71 @@ class _PolarsColumns(FrameColumns):
     def objects(self, name: str) -> list[Any]:
         return list(self._frame[name].to_list())
 
-    def is_declared(self, name: str) -> bool:
-        return type(self._frame.schema[name]).__name__ in ("Categorical", "Enum")
-
-    def is_text(self, name: str) -> bool:
-        return type(self._frame.schema[name]).__name__ == "String"
-
     def categories(self, name: str) -> tuple[Array, Any]:
         code_of: dict[str | None, int] = {None: -1}
-        values = self._frame[name].to_list()
-        codes = np.array([code_of.setdefault(value, len(code_of) - 1) for value in values], np.int64)
-        return codes, list(code_of)[1:]
+        codes = [code_of.setdefault(value, len(code_of) - 1) for value in self._frame[name].to_list()]
+        return np.array(codes, np.int64), list(code_of)[1:]
 
 
-class _ArrowColumns(FrameColumns):
+class _ArrowColumns:
     def __init__(self, table: Any) -> None:
         self.names = table.column_names
         self.n_rows = table.num_rows
         self._table = table
+        self._types = import_library("pyarrow").types
 
     def number_type(self, name: str) -> np.dtype[Any] | None:
-        types, dtype = import_library("pyarrow").types, self._table.schema.field(name).type
+        types, dtype = self._types, self._table.schema.field(name).type
         if types.is_decimal(dtype):
             return np.dtype(np.float64)
         if types.is_boolean(dtype) or types.is_integer(dtype) or types.is_floating(dtype):
             return np.dtype(dtype.to_pandas_dtype())
         return None
 
+    def kind(self, name: str) -> str:
+        types, dtype = self._types, self._table.schema.field(name).type
+        if self.number_type(name) is not None:
+            return "number"
+        if types.is_dictionary(dtype):
+            return "category"
+        return "text" if types.is_string(dtype) or types.is_large_string(dtype) else "other"
+
     def missing(self, name: str) -> Array:
         column = self._table[name]
         return np.asarray(column.is_null().to_numpy()) if column.null_count else np.empty(0, bool)
 
     def values(self, name: str) -> Array:
-        column = self._table[name]
-        if import_library("pyarrow").types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
-        return np.asarray(column.to_numpy())
+        return np.asarray(self._decoded(name).to_numpy())
 
     def objects(self, name: str) -> list[Any]:
         return list(self._table[name].to_pylist())
 
-    def is_declared(self, name: str) -> bool:
-        return bool(import_library("pyarrow").types.is_dictionary(self._table.schema.field(name).type))
-
-    def is_text(self, name: str) -> bool:
-        types, dtype = import_library("pyarrow").types, self._table.schema.field(name).type
-        return bool(types.is_string(dtype) or types.is_large_string(dtype))
-
     def categories(self, name: str) -> tuple[Array, Any]:
-        arrow, column = import_library("pyarrow"), self._table[name]
-        if arrow.types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
+        column = self._decoded(name)
         missing = column.is_null().to_numpy()
         coded = column.drop_null().dictionary_encode().combine_chunks()
         coded = coded.chunk(0) if hasattr(coded, "chunk") else coded
         codes = np.full(len(missing), -1)
         codes[~missing] = coded.indices.to_numpy()
         return codes, coded.dictionary.to_pylist()
+
+    def _decoded(self, name: str) -> Any:
+        column = self._table[name]
+        return column.cast(column.type.value_type) if self._types.is_dictionary(column.type) else column
+
+
+FrameColumns = _PandasColumns | _PolarsColumns | _ArrowColumns
+"""The columns of some library's table, by name.
+
+`kind`: what a column holds by its type: ``number``, ``category`` (declared so), ``text`` or ``other``. `number_type`:
+the numpy type of a column of numbers; None for others. `missing`: where it has no value; empty if it has them all.
+`objects`: its values as objects of Python, None where one is missing. `categories`: a code for each row, -1 where the
+value is missing, and the values.
+"""
+
+
+def kinds_of(columns: FrameColumns) -> dict[str, str]:
+    return {name: columns.kind(name) for name in columns.names}
 
 
 def is_frame(table: Any) -> bool:
@@ -221,6 +195,19 @@ def _type_of(table: Any) -> tuple[str, str]:
     return type(table).__module__.partition(".")[0], type(table).__name__
 
 
+def import_library(library: str) -> Any:
+    """An optional library, or how to install it."""
+    try:
+        return importlib.import_module(library)
+    except ImportError:
+        package = library.partition(".")[0]
+        how = f"'rankwright[{_EXTRAS[package]}]'" if package in _EXTRAS else package
+        raise InputError(f"this needs {package}; install it with: pip install {how}") from None
+
+
+# Features of a data frame that is nothing else, for `fit` and `predict`; its query ids may be a column of it.
+
+
 def frame_features(
     frame: Any, wanted: Sequence[str] | None = None
 ) -> tuple[Array, tuple[str, ...], dict[int, tuple[Any, ...]]]:
@@ -231,46 +218,21 @@ def frame_features(
     """
     columns = columns_of(frame)
     check_different(columns.names)
-    ids = {_DOCID} if _DOCID in columns.names and holds_categories(columns, _DOCID) else set()
-    kept = set(columns.names) - ids if wanted is None else set(wanted)
+    if wanted is None:
+        kept = {name for name in columns.names if name != "docid" or not holds_categories(columns, name)}
+    else:
+        kept = set(wanted)
     names = [name for name in columns.names if name in kept]
-    types = [feature_type(columns, name) for name in names]
-    X = np.empty((columns.n_rows, len(names)), np.float64 if not float32_holds(types) else np.float32)
+    categorical = [name for name in names if holds_categories(columns, name)]
+    types = [number_type(columns, name) for name in names if name not in categorical]
+    X = np.empty((columns.n_rows, len(names)), np.float64 if categorical or not float32_holds(types) else np.float32)
     categories = {}
     for at, name in enumerate(names):
-        if holds_categories(columns, name):
+        if name in categorical:
             X[:, at], categories[at] = category_column(columns, name)
-            continue
-        X[:, at] = number_column(columns, name, X.dtype)
+        else:
+            X[:, at] = number_column(columns, name, X.dtype)
     return X, tuple(names), categories
-
-
-def category_column(columns: FrameColumns, name: str) -> tuple[Array, tuple[Any, ...]]:
-    """Return the numbers that stand for a column's categories (see ``data.categories``), and these.
-
-    A string such as ``""`` or ``NA`` is a missing value, as in a table in text, unless the type of the column declares
-    it to be a category.
-    """
-    codes, categories = columns.categories(name)
-    if not columns.is_declared(name):
-        is_value = np.array([str(value).strip().lower() not in MISSING for value in categories], bool)
-        places = np.append(np.where(is_value, np.cumsum(is_value) - 1, -1), -1)
-        codes, categories = places[codes], [value for value, kept in zip(categories, is_value, strict=True) if kept]
-    values, numbers = category_numbers(categories, f"the column {name!r}")
-    return np.append(numbers, NO_CATEGORY)[codes], values
-
-
-def holds_categories(columns: FrameColumns, name: str) -> bool:
-    return columns.kind(name) in ("category", "text")
-
-
-def number_column(columns: FrameColumns, name: str, dtype: np.dtype[Any]) -> Array:
-    """Return a column of numbers, NaN where one is missing; one too large for the type becomes infinite."""
-    values, missing = columns.values(name), columns.missing(name)
-    with np.errstate(over="ignore"):
-        if not missing.any():
-            return values.astype(dtype, copy=False)
-        return np.where(missing, np.nan, values).astype(dtype)
 
 
 def has_categories(X: Any) -> bool:
@@ -281,7 +243,7 @@ def has_categories(X: Any) -> bool:
 def has_qid(X: Any) -> bool:
     if not is_frame(X):
         return False
-    return _QID in (map(str, X.columns) if hasattr(X, "iloc") else columns_of(X).names)
+    return "qid" in (map(str, X.columns) if hasattr(X, "iloc") else columns_of(X).names)
 
 
 def split_qid(X: Any, qid: Any = None, group: Any = None) -> tuple[Any, Any]:
@@ -294,25 +256,46 @@ def split_qid(X: Any, qid: Any = None, group: Any = None) -> tuple[Any, Any]:
         return X, qid
     columns = columns_of(X)
     check_different(columns.names)
-    missing = columns.missing(_QID)
+    missing = columns.missing("qid")
     if missing.any():
         raise InputError(f"the column 'qid' has no value in row {int(np.argmax(missing))} (from 0)")
-    ids = columns.values(_QID)
+    ids = columns.values("qid")
     if group is not None:
         raise InputError("the data frame has a column 'qid'; leave out group")
     if qid is not None and as_ids(qid).tolist() != ids.tolist():
         raise InputError("the data frame has a column 'qid' with other query ids than qid; leave out one of them")
-    others = [at for at, name in enumerate(columns.names) if name != _QID]
+    others = [at for at, name in enumerate(columns.names) if name != "qid"]
     if hasattr(X, "iloc"):
         return X.iloc[:, others], ids
     return X.select([columns.names[at] for at in others]), ids
 
 
-def feature_type(columns: FrameColumns, name: str) -> np.dtype[Any]:
-    """The numpy type of a column of numbers or categories; float64 holds these."""
-    if holds_categories(columns, name):
-        return np.dtype(np.float64)
-    return number_type(columns, name)
+def holds_categories(columns: FrameColumns, name: str) -> bool:
+    return columns.kind(name) in ("category", "text")
+
+
+def category_column(columns: FrameColumns, name: str) -> tuple[Array, tuple[Any, ...]]:
+    """Return the numbers that stand for a column's categories (see ``data.categories``), and these.
+
+    A string such as ``""`` or ``NA`` is a missing value, as in a table in text, unless the type of the column declares
+    it to be a category.
+    """
+    codes, categories = columns.categories(name)
+    if columns.kind(name) != "category":
+        is_value = np.array([str(value).strip().lower() not in MISSING for value in categories], bool)
+        places = np.append(np.where(is_value, np.cumsum(is_value) - 1, -1), -1)
+        codes, categories = places[codes], [value for value, kept in zip(categories, is_value, strict=True) if kept]
+    values, numbers = category_numbers(categories, f"the column {name!r}")
+    return np.append(numbers, NO_CATEGORY)[codes], values
+
+
+def number_column(columns: FrameColumns, name: str, dtype: np.dtype[Any]) -> Array:
+    """Return a column of numbers, NaN where one is missing; one too large for the type becomes infinite."""
+    values, missing = columns.values(name), columns.missing(name)
+    with np.errstate(over="ignore"):
+        if not missing.any():
+            return values.astype(dtype, copy=False)
+        return np.where(missing, np.nan, values).astype(dtype)
 
 
 def number_type(columns: FrameColumns, name: str) -> np.dtype[Any]:
@@ -334,14 +317,198 @@ def check_different(names: Sequence[str]) -> None:
         raise InputError(f"{times} columns are called {name!r}; expected a different name for every column")
 
 
-def import_library(library: str) -> Any:
-    """An optional library, or how to install it."""
+# Ranking data from typed columns with queries and labels among them: all at once, or batch by batch.
+
+
+@dataclass(frozen=True, eq=False)
+class ReadRows:
+    """Documents one after the other, as they are read: not checked against each other, queries in any order.
+
+    `X`: features, one row per document. `labels`, `qid`, `doc_ids`: one per row.
+    """
+
+    X: Any
+    labels: Array
+    qid: Array
+    doc_ids: Array | None = None
+
+    @property
+    def n_bytes(self) -> int:
+        """About how much memory they take."""
+        values = self.X.data.nbytes + self.X.indices.nbytes if hasattr(self.X, "indptr") else self.X.nbytes
+        ids = 0 if self.doc_ids is None else self.doc_ids.nbytes
+        return int(values + self.labels.nbytes + self.qid.nbytes + ids)
+
+    def take(self, rows: npt.NDArray[np.int64]) -> ReadRows:
+        ids = None if self.doc_ids is None else self.doc_ids[rows]
+        return ReadRows(self.X[rows], self.labels[rows], self.qid[rows], ids)
+
+
+def made_data(rows: ReadRows, layout: ColumnLayout, categories: Mapping[int, tuple[Any, ...]]) -> RankingData:
+    return RankingData.from_arrays(
+        rows.X,
+        rows.labels,
+        rows.qid,
+        doc_ids=rows.doc_ids,
+        feature_names=layout.features,
+        allow_missing=True,
+        categories=categories,
+    )
+
+
+def from_frame(
+    frame: Any,
+    *,
+    qid: str | None = None,
+    docid: str | None = None,
+    label: str | None = None,
+    features: Sequence[str] | None = None,
+    columns: Columns | None = None,
+) -> RankingData:
+    """Turn a data frame into ranking data.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame, polars.DataFrame or pyarrow.Table
+        One row per document, in any order.
+    qid, label, docid : str, optional
+        The columns of query ids, labels and document ids; by default found by name, as in every table: ``qid``,
+        ``query_id``, …; ``label``, ``rating``, …; ``docid``, ``doc_id``, …, which may be missing.
+    features : sequence of str, optional
+        The feature columns; by default all other columns but texts for people to read, under names such as
+        ``title``. A missing value is NaN. Columns of strings, and those of pandas' type category, polars' Categorical
+        and Enum, and pyarrow's dictionaries, hold categories, which rankers made of trees can use. Without
+        categories, features are float32 if every column fits (float32, integers of up to 16 bits, booleans),
+        otherwise float64.
+    columns : mapping, optional
+        Columns by role, as :func:`rankwright.read_data` takes them: also ``skip`` and ``categorical``.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> frame = pandas.DataFrame({"qid": ["a", "a"], "label": [1, 0], "bm25": [2.5, 0.5]})
+    >>> data = from_frame(frame)
+    >>> data.feature_names, data.labels.tolist()
+    (('bm25',), [1.0, 0.0])
+    """
+    table = columns_of(frame)
+    check_different(table.names)
+    given = by_role(columns, qid, docid, label)
+    layout = typed_layout(table, required_layout(table.names, given, kinds_of(table), features))
+    if table.n_rows == 0:
+        raise InputError("there are no rows")
+    categories: dict[int, dict[Any, None]] = {}
+    rows = typed_rows(table, layout, 0, type_of_features(table, layout), categories)
+    return made_data(rows, layout, {at: tuple(values) for at, values in categories.items()})
+
+
+def by_role(columns: Columns | None, qid: str | None, docid: str | None, label: str | None) -> dict[str, str]:
+    """Return columns by role, those given one by one among them."""
+    given = {"qid": qid, "docid": docid, "label": label}
+    return {**(columns or {}), **{role: name for role, name in given.items() if name is not None}}
+
+
+def typed_layout(table: FrameColumns, layout: ColumnLayout) -> ColumnLayout:
+    """Return a layout with all columns that hold categories, by their types or as the user says."""
+    number_type(table, layout.label)
+    categorical = [name for name in layout.features if name in layout.categorical or holds_categories(table, name)]
+    for name in layout.features:
+        if name not in categorical:
+            number_type(table, name)
+    return replace(layout, categorical=categorical)
+
+
+def type_of_features(table: FrameColumns, layout: ColumnLayout) -> np.dtype[Any]:
+    """Return the type that holds all features: float32 for small numbers only; categories need float64."""
+    small = not layout.categorical and float32_holds([number_type(table, name) for name in layout.features])
+    return np.dtype(np.float32 if small else np.float64)
+
+
+def typed_rows(
+    batch: FrameColumns, layout: ColumnLayout, start: int, dtype: np.dtype[Any], categories: dict[int, dict[Any, None]]
+) -> ReadRows:
+    """Return the rows of a batch of columns; the categories that occur are added to ``categories``, by column.
+
+    ``start`` is the number of its first row, for messages.
+    """
+    X = np.empty((batch.n_rows, len(layout.features)), dtype)
+    if layout.categorical and dtype != np.float64:
+        raise InputError(f"{dtype} cannot hold the categories of {named(layout.categorical)}; expected float64")
+    labels = _finite(batch, layout.label, start, np.dtype(np.float64))
+    if np.isnan(labels).any():
+        raise _no_value(layout.label, start + int(np.argmax(np.isnan(labels))))
+    categorical = set(layout.categorical)
+    for at, name in enumerate(layout.features):
+        if name not in categorical:
+            X[:, at] = _finite(batch, name, start, dtype)
+            continue
+        is_number = batch.number_type(name) is not None
+        X[:, at], values = _number_categories(batch, name, start) if is_number else category_column(batch, name)
+        categories.setdefault(at, {}).update(dict.fromkeys(values))
+    doc_ids = None if layout.docid is None else _ids(batch, layout.docid, start)
+    qid = _ids(batch, layout.qid, start)
+    if qid.dtype.kind in "UO" and (qid == "").any():
+        raise _no_value(layout.qid, start + int(np.argmax(qid == "")))
+    return ReadRows(X, labels, qid, doc_ids)
+
+
+def _finite(batch: FrameColumns, name: str, start: int, dtype: np.dtype[Any]) -> Array:
+    """A column of finite numbers, NaN where one is missing."""
+    values = number_column(batch, name, dtype)
+    infinite = np.isinf(values)
+    if infinite.any():  # also a float64 too large for float32
+        row = start + int(np.argmax(infinite))
+        problem = f"column {name!r}, row {row} (from 0) is infinite or too large for {dtype}"
+        raise InputError(f"{problem}; expected a finite number")
+    return values
+
+
+def _number_categories(batch: FrameColumns, name: str, start: int) -> tuple[Array, tuple[str, ...]]:
+    """A column of numbers that the user calls categorical: its numbers are taken as texts, as in a table in text."""
+    values = _finite(batch, name, start, np.dtype(np.float64))
+    distinct, first, places = np.unique(values[~np.isnan(values)], return_index=True, return_inverse=True)
+    texts = [f"{number:.0f}" if number.is_integer() else repr(number) for number in distinct.tolist()]
+    taken = np.full(len(values), NO_CATEGORY)
+    taken[~np.isnan(values)] = category_numbers(texts, f"the column {name!r}")[1][places]
+    return taken, tuple(texts[at] for at in np.argsort(first).tolist())  # as they appear
+
+
+def _no_value(name: str, row: int) -> InputError:
+    return InputError(f"column {name!r}, row {row} (from 0) is missing; expected a value in every row")
+
+
+def _ids(batch: FrameColumns, name: str, start: int) -> Array:
+    """A column of ids; text as fixed-width strings, numbers unchanged, mixed objects as objects."""
+    values, missing = batch.values(name), batch.missing(name)
+    if values.dtype.kind == "f":
+        missing = np.isnan(values)
+    if missing.any():
+        raise _no_value(name, start + int(np.argmax(missing)))
+    if values.dtype.kind == "O" and any(type(value) is bytes for value in values):
+        values = np.array([_decoded(value, name, start + row) for row, value in enumerate(values)], object)
+    if values.dtype.kind == "O" and all(type(value) is str for value in values):
+        row = int(np.argmax([len(value) for value in values]))
+        if len(values[row]) > MAX_FIELD:
+            problem = f"column {name!r}, row {start + row} (from 0) has an id of {len(values[row]):,} characters"
+            raise InputError(f"{problem}; expected at most {MAX_FIELD}")
+        return values.astype(str)
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        raise InputError(f"the column {name!r} contains inf; expected whole numbers or strings")
+    if values.dtype.kind not in "iufUO" or any(isinstance(value, list | dict | np.ndarray) for value in values[:1]):
+        raise InputError(f"the column {name!r} holds {values.dtype}; expected whole numbers or strings")
+    return np.array(values)  # a view would keep the whole batch in memory
+
+
+def _decoded(value: Any, name: str, row: int) -> Any:
+    """Bytes as text; other values unchanged."""
     try:
-        return importlib.import_module(library)
-    except ImportError:
-        package = library.partition(".")[0]
-        how = f"'rankwright[{_EXTRAS[package]}]'" if package in _EXTRAS else package
-        raise InputError(f"this needs {package}; install it with: pip install {how}") from None
+        return value.decode() if isinstance(value, bytes) else value
+    except UnicodeDecodeError:
+        problem = f"column {name!r}, row {row} (from 0) is {shown(value)}"
+        raise InputError(f"{problem}; expected whole numbers or strings") from None
+
+
+# Ranking data as a data frame.
 
 
 def to_frame(data: RankingData, library: str = "pandas") -> Any:
@@ -374,9 +541,8 @@ def column_batches(data: RankingData, batch_rows: int, library: str) -> Iterator
     check_different([*fixed, *names])
     size = data.n_docs * data.n_features * data.X.dtype.itemsize
     if data.is_sparse and size > _DENSE_LIMIT:
-        raise InputError(
-            f"sparse features would take {size / (1 << 30):,.0f} GiB as a table; write LETOR text or a .rank folder"
-        )
+        problem = f"sparse features would take {size / (1 << 30):,.0f} GiB as a table"
+        raise InputError(f"{problem}; write LETOR text or a .rank folder")
     query_ids, query = storable_ids(data.query_ids, "query ids"), query_of_row(data.indptr)
     doc_ids = None if data.doc_ids is None else storable_ids(data.doc_ids, "document ids")
     for start in range(0, max(1, data.n_docs), batch_rows):

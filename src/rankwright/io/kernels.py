@@ -311,14 +311,9 @@ class LineParser:
         """Parse lines; ``chunk`` ends with a newline."""
         if len(chunk) > self._capacity:
             self._reserve(len(chunk))
+        text = np.frombuffer(chunk, np.uint8)
         code, line, at, before, n_rows, n_slow = _parse_lines(
-            np.frombuffer(chunk, np.uint8),
-            self._rules,
-            self._rows,
-            self._labels,
-            self._columns,
-            self._values,
-            self._slow,
+            text, self._rules, self._rows, self._labels, self._columns, self._values, self._slow
         )
         fault = self._ask_python(chunk, n_slow) or (Fault(code, line, at, before) if code != OK else None)
         if fault is not None:

@@ -13,7 +13,7 @@ import re
 from array import array
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing, suppress
-from itertools import chain, repeat
+from itertools import chain, pairwise, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -25,13 +25,24 @@ from rankwright.data import sparse as sp
 from rankwright.data.dataset import RankingData, most_features
 from rankwright.data.threads import threads_of
 from rankwright.errors import InputError
-from rankwright.io.fields import MAX_FIELD, read_fields
-from rankwright.io.files import OpenFile, Progress, Source, map_ahead, open_file, read_ahead
+from rankwright.io.files import (
+    MAX_FIELD,
+    OpenFile,
+    Progress,
+    Source,
+    check_text,
+    map_ahead,
+    open_file,
+    read_ahead,
+    replace_file,
+)
+from rankwright.io.tables import read_fields
 
 if TYPE_CHECKING:
     from rankwright.io.kernels import Fault, LineParser, Parsed
 
-__all__ = ["read_letor"]
+
+__all__ = ["read_letor", "write_letor"]
 
 # Comments of LETOR lines that hold a document id and the text of the query, such as `# 7555 rambo`.
 #
@@ -46,15 +57,15 @@ class CommentedQueries:
     """Document ids and query texts from comments, as long as all comments have that form."""
 
     def __init__(self) -> None:
-        self._is_borne_out = True
+        self.is_borne_out = True
         self._has_several = False
         self._seen: set[tuple[bytes, bytes]] = set()
         self._texts: dict[bytes, bytes] = {}
         self._ids: list[bytes] = []
 
     def add(self, comments: Iterable[bytes] | None, qids: Iterable[bytes | None]) -> None:
-        if self._is_borne_out and (comments is None or not self._fits(comments, qids)):
-            self._is_borne_out = False
+        if self.is_borne_out and (comments is None or not self._fits(comments, qids)):
+            self.is_borne_out = False
             self._seen, self._texts, self._ids = set(), {}, []
 
     def _fits(self, comments: Iterable[bytes], qids: Iterable[bytes | None]) -> bool:
@@ -78,7 +89,7 @@ class CommentedQueries:
 
     def doc_ids(self) -> list[str] | None:
         """The document of each line; None if comments have another form."""
-        if not (self._is_borne_out and self._has_several):
+        if not (self.is_borne_out and self._has_several):
             return None
         try:
             return [document.decode() for document in self._ids]
@@ -100,15 +111,11 @@ class CommentedQueriesLook(CommentedQueries):
         super().__init__()
         self._hashes = array("Q")
 
-    @property
-    def may_fit(self) -> bool:
-        return self._is_borne_out
-
     def fits(self) -> bool:
         """Whether all comments have the form; sorts the hashes in place."""
         hashes = np.frombuffer(self._hashes, np.uint64) if self._hashes else np.empty(0, np.uint64)
         hashes.sort()
-        return self._is_borne_out and self._has_several and not bool((hashes[1:] == hashes[:-1]).any())
+        return self.is_borne_out and self._has_several and not bool((hashes[1:] == hashes[:-1]).any())
 
     def _keep(self, qid: bytes, document: bytes) -> bool:
         try:
@@ -123,8 +130,7 @@ class CommentedQueriesLook(CommentedQueries):
 # Error messages for lines of LETOR text.
 
 
-NO_QID = "qid: without a query id; expected qid:Q"
-_TOKEN = re.compile(rb"[^\s#]*")
+_NO_QID = "qid: without a query id; expected qid:Q"
 
 
 def shown(text: bytes | None) -> str:
@@ -133,19 +139,19 @@ def shown(text: bytes | None) -> str:
     return repr((text[:40] + b"..." if len(text) > 40 else text).decode("utf-8", "replace"))
 
 
-def bad_label(token: bytes) -> str:
+def _bad_label(token: bytes) -> str:
     return f"label {shown(token)} is not a finite number; expected label qid:Q id:value ..."
 
 
-def explain(chunk: bytes, fault: Fault, n_features: int | None, dtype: np.dtype[Any]) -> str:
+def _explain(chunk: bytes, fault: Fault, n_features: int | None, dtype: np.dtype[Any]) -> str:
     from rankwright.io import kernels as kernel
 
-    token = _TOKEN.match(chunk, fault.at)[0]  # type: ignore[index]  # it matches the empty string
+    token = re.split(rb"[\s#]", chunk[fault.at :], maxsplit=1)[0]
     name, colon, value = token.partition(b":")
     if fault.code == kernel.BAD_LABEL:
-        return bad_label(token)
+        return _bad_label(token)
     if fault.code == kernel.NO_QID:
-        return NO_QID
+        return _NO_QID
     if fault.code == kernel.ID_RANGE:
         if name.strip(b"0") == b"":
             return "feature id 0; ids start at 1"
@@ -173,8 +179,8 @@ def explain(chunk: bytes, fault: Fault, n_features: int | None, dtype: np.dtype[
 class Groups:
     """The groups of a file's rows.
 
-    `path`: the file. `group`: rows per query, or a file of them; default: the file of the same name plus ``.query``.
-    `line`: the first line without ``qid:``, for messages.
+    `group`: rows per query, or a file of them; default: the file of the same name plus ``.query``. `line`: the first
+    line without ``qid:``, for messages.
     """
 
     def __init__(self, path: str | Path, group: str | Path | npt.ArrayLike | None, line: int) -> None:
@@ -212,9 +218,8 @@ def _read_group_sizes(path: str | Path) -> Array:
         sizes = columns.numbers("size")
         wrong = np.flatnonzero((sizes < 0) | (sizes != np.floor(sizes)))
         if len(wrong):
-            raise InputError(
-                f"group size {sizes[wrong[0]]:g}; expected a whole number", path, int(columns.lines[wrong[0]])
-            )
+            line = int(columns.lines[wrong[0]])
+            raise InputError(f"group size {sizes[wrong[0]]:g}; expected a whole number", path, line)
         chunks.append(sizes)
     return np.concatenate(chunks)
 
@@ -232,9 +237,8 @@ _DOC_ID = re.compile(rb"(?:^|\s)docid\s*=\s*([^\s#]+)|^\s*(?!docid\s*=)([^\s#]+)
 class LetorRows:
     """All of each row but its features, collected chunk by chunk and checked on the way.
 
-    `path`: the file, for messages. `negative` ({"error", "zero"}): whether a label below 0 is an error or becomes 0.
-    `commented`: looks for comments of a document id and the text of the query; whether it is known that all are of that
-    form.
+    `first_line`: the line of the first row; 0 while there is none. `commented`: looks for comments of a document id and
+    the text of the query; or whether it is known that all are of that form.
     """
 
     def __init__(self, path: str | Path, negative: Negative, commented: CommentedQueries | bool | None = None) -> None:
@@ -242,7 +246,7 @@ class LetorRows:
             raise InputError(f'negative is {negative!r}; expected "error" or "zero"')
         self._path, self._negative = path, negative
         self._has_qid: bool | None = None
-        self._first_line = 0
+        self.first_line = 0
         self._texts: dict[bytes | None, str] = {}
         self._heads: list[str] = []  # the query id of each run of rows with the same one
         self._labels: list[Array] = []
@@ -279,7 +283,7 @@ class LetorRows:
             label = labels_read[fields[0]]
             qid = fields[1][4:] if len(fields) > 1 and fields[1].startswith(b"qid:") else None
             if not abs(label) < np.inf or qid == b"":
-                fault = NO_QID if abs(label) < np.inf else bad_label(fields[0])
+                fault = _NO_QID if abs(label) < np.inf else _bad_label(fields[0])
                 break
             if not heads or qid != qids[-1]:
                 heads.append(len(labels))
@@ -298,7 +302,7 @@ class LetorRows:
         if len(labels) == 0:
             return
         if self._has_qid is None:
-            self._has_qid, self._first_line = qids[0] is not None, int(lines[0])
+            self._has_qid, self.first_line = qids[0] is not None, int(lines[0])
         below = np.flatnonzero(labels < 0)
         mixed = heads[[(qid is not None) != self._has_qid for qid in qids]]
         if len(mixed) and not (len(below) and self._negative == "error" and below[0] < mixed[0]):
@@ -319,9 +323,9 @@ class LetorRows:
                 self._heads.append(self._texts[qid])
             self._runs.append(np.diff(heads, append=len(labels)))
         self._doc_ids.append(self._documents(comments, lines))
-        per_row = chain.from_iterable(map(repeat, qids, np.diff(heads, append=len(labels)).tolist()))
         if isinstance(self._commented, CommentedQueries):
-            self._commented.add(comments, per_row)
+            sizes = np.diff(heads, append=len(labels)).tolist()
+            self._commented.add(comments, chain.from_iterable(map(repeat, qids, sizes)))
 
     def _documents(self, comments: list[bytes] | None, lines: Array) -> Array:
         if comments is None:
@@ -346,11 +350,6 @@ class LetorRows:
         except UnicodeDecodeError:
             raise InputError(f"{what} {shown(text)} is not text; expected UTF-8", self._path, line) from None
 
-    @property
-    def first_line(self) -> int:
-        """Line of the first row; 0 while there is none."""
-        return self._first_line
-
     def take(self) -> tuple[Array, Array | None, Array]:
         """Labels, query ids (None if lines have none) and document ids of the rows added, which are then forgotten."""
         labels, doc_ids = np.concatenate(self._labels), np.concatenate(self._doc_ids)
@@ -364,27 +363,20 @@ class LetorRows:
     def finish(self, group: str | Path | npt.ArrayLike | None) -> tuple[Array, Array, Array | None]:
         if self._has_qid is None:
             raise InputError(f"has no documents; {EXPECTED}", self._path)
-        labels = np.concatenate(self._labels)
-        if not self._has_qid:
-            qid = Groups(self._path, group, self._first_line).qid(0, len(labels), is_all=True)
+        labels, qid, doc_ids = self.take()
+        if qid is None:
+            qid = Groups(self._path, group, self.first_line).qid(0, len(labels), is_all=True)
         elif group is not None:
             raise InputError("has qid:Q in its lines, and group was given too; expected only one of them", self._path)
-        else:
-            qid = np.repeat(np.array(self._heads), np.concatenate(self._runs))
-        doc_ids = np.concatenate(self._doc_ids)
         documents = None if isinstance(self._commented, bool) else self._commented.doc_ids()
         if documents is not None:
             doc_ids = np.array(documents)
         return labels, qid, doc_ids if (doc_ids != "").any() else None
 
-    @property
-    def query_texts(self) -> dict[str, str] | None:
-        """Query texts from comments of the form ``# document text``."""
-        return None if isinstance(self._commented, bool) else self._commented.query_texts()
 
-
+_TINY = 1 << 16  # bytes up to which features are always dense
+_STEP = 1 << 20  # values converted at a time
 _CHUNK_BYTES = 1 << 20  # a chunk and its parsed arrays stay in the cache
-_UNPACKED_AHEAD = 4  # chunks
 NAMES = b"# features:\t"
 """The start of a first line with feature names, which tabs separate."""
 
@@ -491,11 +483,11 @@ def parsed_lines(
     width, widest_line, n_bytes, first_line = n_features or 0, 0, 0, 1
     with closing(_parsed_chunks(file, progress, parsers, threads)) as chunks:
         for chunk, parsed, share in chunks:
-            _check_text(chunk, first_line, file.path)
+            check_text(chunk, first_line, file.path, f"; {EXPECTED}")
             rows.add_parsed(chunk, parsed, first_line)
             if parsed.fault is not None:
                 line = first_line + parsed.fault.line
-                raise InputError(explain(chunk, parsed.fault, n_features, dtype), file.path, line)
+                raise InputError(_explain(chunk, parsed.fault, n_features, dtype), file.path, line)
             n_bytes += len(chunk)
             if len(parsed.columns) and parsed.columns.max() >= width:
                 row = int(np.searchsorted(np.cumsum(parsed.counts), np.argmax(parsed.columns), side="right"))
@@ -531,30 +523,7 @@ def read_letor_labels(
     negative: Negative = "error",
     progress: Progress | None = None,
 ) -> tuple[Array, Array, Array | None]:
-    """Read labels, query ids and document ids of a LETOR / SVMlight file; features are skipped.
-
-    Parameters
-    ----------
-    path, group, negative, progress
-        As for :func:`read_letor`.
-
-    Returns
-    -------
-    labels : ndarray of float64
-    qid : ndarray of str
-    doc_ids : ndarray of str, or None if the file has none
-        One entry per document, in the order of the file.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "train.txt"
-    ...     _ = path.write_text("2 qid:b 1:0.5\\n0 qid:a 2:7\\n1 qid:b 1:1\\n")
-    ...     labels, qid, doc_ids = read_letor_labels(path)
-    >>> labels.tolist(), qid.tolist(), doc_ids
-    ([2.0, 0.0, 1.0], ['b', 'a', 'b'], None)
-    """
+    """Labels, query ids and document ids (None if there are none), as :func:`read_letor` reads them."""
     with open_file(path) as file:
         rows = _light_rows(file, negative, progress)
     return rows.finish(group)
@@ -562,36 +531,43 @@ def read_letor_labels(
 
 def read_letor_queries(path: Source, progress: Progress | None = None) -> dict[str, str] | None:
     """Query texts from comments such as ``# 7555 rambo``; None if comments have another form."""
+    commented = CommentedQueries()
     with open_file(path) as file:
-        return _light_rows(file, "zero", progress).query_texts
+        _light_rows(file, "zero", progress, commented)
+    return commented.query_texts()
 
 
-def _light_rows(file: OpenFile, negative: Negative, progress: Progress | None) -> LetorRows:
-    rows = LetorRows(file.path, negative)
+def _light_rows(
+    file: OpenFile, negative: Negative, progress: Progress | None, commented: CommentedQueries | None = None
+) -> LetorRows:
+    rows = LetorRows(file.path, negative, commented)
+    for _ in _added_chunks(rows, file, progress):
+        pass
+    return rows
+
+
+def _added_chunks(rows: LetorRows, file: OpenFile, progress: Progress | None) -> Generator[None, None, None]:
+    """Add the rows of a file chunk by chunk, without features."""
     first_line = 1
     with closing(_text_chunks(file, progress)) as chunks:
         for chunk, _ in chunks:
-            _check_text(chunk, first_line, file.path)
+            check_text(chunk, first_line, file.path, f"; {EXPECTED}")
             rows.add_text(chunk, first_line)
             first_line += int(np.count_nonzero(np.frombuffer(chunk, np.uint8) == ord("\n")))  # faster than count
-    return rows
+            yield
 
 
 def is_commented(file: OpenFile) -> bool:
     """Whether every comment is a document id and the text of the query; keeps a few bytes a line."""
     look = CommentedQueriesLook()
-    rows, first_line = LetorRows(file.path, "zero", look), 1
-    with closing(_text_chunks(file, None)) as chunks:
-        for chunk, _ in chunks:
-            try:
-                rows.add_text(chunk, first_line)
-            except InputError:  # reported by the parser of lines, unless an earlier line is wrong
-                return False
-            if not look.may_fit:
+    rows = LetorRows(file.path, "zero", look)
+    with suppress(InputError), closing(_added_chunks(rows, file, None)) as chunks:
+        for _ in chunks:
+            if not look.is_borne_out:
                 return False
             rows.forget()
-            first_line += chunk.count(b"\n")
-    return look.fits()
+        return look.fits()
+    return False  # an error is reported by the parser of lines, unless an earlier line is wrong
 
 
 def _text_chunks(file: OpenFile, progress: Progress | None) -> Generator[tuple[bytes, float], None, None]:
@@ -607,7 +583,7 @@ def _text_chunks(file: OpenFile, progress: Progress | None) -> Generator[tuple[b
             yield chunk, *read
 
     is_first = True
-    with closing(read_ahead(chunks(), _UNPACKED_AHEAD) if file.is_gzip else chunks()) as pieces:
+    with closing(read_ahead(chunks(), 4) if file.is_gzip else chunks()) as pieces:
         for chunk, done, total in pieces:
             if progress is not None:  # raised here, in the caller's thread, and not by the reading one
                 progress(done, total)
@@ -617,13 +593,6 @@ def _text_chunks(file: OpenFile, progress: Progress | None) -> Generator[tuple[b
             yield chunk if chunk.endswith(b"\n") else chunk + b"\n", min(max(done, 1) / max(total, 1), 1.0)
     if progress is not None:
         progress(*read)
-
-
-def _check_text(chunk: bytes, first_line: int, path: str | Path) -> None:
-    binary = chunk.find(b"\0")
-    if binary >= 0:
-        line = first_line + chunk.count(b"\n", 0, binary)
-        raise InputError(f"is not a text file (it has a NUL byte); {EXPECTED}", path, line)
 
 
 # The table in which rows of LETOR text are collected, chunk by chunk, without holding the features twice.
@@ -658,11 +627,23 @@ class _Growing:
         return items
 
 
+def is_smaller_sparse(n_rows: int, width: int, n_written: int, item: int, margin: float = 1.0) -> bool:
+    """Whether features are smaller as CSR: ``n_written`` values of ``item`` bytes each, with their columns."""
+    sparse_bytes = max(n_written * (item + 4) + n_rows * 4, _TINY)
+    return n_rows * width * item > margin * sparse_bytes
+
+
+def without_zeros(counts: Array, columns: Array, values: Array) -> tuple[Array, Array, Array]:
+    """Rows, by their numbers of values and the column of each, without those that are 0."""
+    nonzero = values != 0
+    if nonzero.all():
+        return counts, columns, values
+    rows = np.repeat(np.arange(len(counts)), counts)
+    return np.bincount(rows[nonzero], minlength=len(counts)), columns[nonzero], values[nonzero]
+
+
 class FeatureTable:
     """Features collected chunk by chunk, dense or CSR, whichever is smaller so far."""
-
-    _TINY = 1 << 16  # bytes up to which an array is always dense
-    _STEP = 1 << 20  # values converted at a time
 
     def __init__(self, dtype: np.dtype[Any], n_features: int | None) -> None:
         self._dtype = dtype
@@ -671,10 +652,6 @@ class FeatureTable:
         self._is_dense = True
         self._share = 1.0
         self._values, self._columns, self._counts = _Growing(dtype), _Growing(np.int32), _Growing(np.int64)
-
-    @property
-    def width(self) -> int:
-        return self._width
 
     def add(self, counts: Array, columns: Array, values: Array, share: float) -> None:
         """Append rows, given by their numbers of features and the column and value of each.
@@ -685,11 +662,11 @@ class FeatureTable:
         width = max(self._width, int(columns.max()) + 1 if len(columns) else 0)
         n_rows = self._n_rows + len(counts)
         self._n_written += len(values)
-        dense_bytes, sparse_bytes = self._costs(n_rows, width)
+        size = (n_rows, width, self._n_written, self._dtype.itemsize)
         # A margin of a quarter in one direction keeps a borderline file from being converted back and forth.
-        if self._is_dense and dense_bytes > 1.25 * sparse_bytes:
-            self._set_sparse(self._take_dense())
-        elif not self._is_dense and dense_bytes < sparse_bytes:
+        if self._is_dense and is_smaller_sparse(*size, margin=1.25):
+            self._set_sparse()
+        elif not self._is_dense and not is_smaller_sparse(*size):
             self._values.extend(self._take_sparse_as_dense(width).reshape(-1), self._share)
             self._is_dense = True
         elif self._is_dense and width > self._width and self._n_rows:
@@ -697,20 +674,15 @@ class FeatureTable:
             wider[:, : self._width] = self._take_dense()
             self._values.extend(wider.reshape(-1), self._share)
         self._n_rows, self._width = n_rows, width
-        if not self._is_dense:
-            self._extend_sparse(counts, columns, values)
-        elif len(values) == len(counts) * width:
-            self._values.extend(values, self._share)
+        if self._is_dense:
+            self._values.extend(self._dense(counts, columns, values, width), self._share)
         else:
-            X = np.zeros((len(counts), width), self._dtype)
-            X[np.repeat(np.arange(len(counts)), counts), columns] = values
-            self._values.extend(X.reshape(-1), self._share)
+            self._extend_sparse(counts, columns, values)
 
     def finish(self, sparse: bool | None) -> Any:
         """The features: CSR if ``sparse`` is true, dense if false, the smaller form if None."""
-        dense_bytes, sparse_bytes = self._costs(self._n_rows, self._width)
         if sparse is None:
-            sparse = dense_bytes > sparse_bytes
+            sparse = is_smaller_sparse(self._n_rows, self._width, self._n_written, self._dtype.itemsize)
         if not sparse:
             try:
                 return self._take_dense() if self._is_dense else self._take_sparse_as_dense(self._width)
@@ -718,34 +690,33 @@ class FeatureTable:
                 text = f"a dense array of {self._n_rows} × {self._width} does not fit in memory; expected sparse=True"
                 raise InputError(text) from None
         if self._is_dense:
-            self._set_sparse(self._take_dense())
+            self._set_sparse()
         values, columns = self._values.take(), self._columns.take()
         indptr = np.zeros(self._n_rows + 1, np.int32 if len(values) < 2**31 else np.int64)
         np.cumsum(self._counts.take(), out=indptr[1:])
         return sp.csr_array((values, columns, indptr), shape=(self._n_rows, self._width))
 
-    def _costs(self, n_rows: int, width: int) -> tuple[int, int]:
-        item = self._dtype.itemsize
-        return n_rows * width * item, max(self._n_written * (item + 4) + n_rows * 4, self._TINY)
-
     def _extend_sparse(self, counts: Array, columns: Array, values: Array) -> None:
-        nonzero = values.astype(self._dtype) != 0  # the smallest float64 are 0 in float32
-        if not nonzero.all():
-            rows = np.repeat(np.arange(len(counts)), counts)
-            counts = np.bincount(rows[nonzero], minlength=len(counts))
-            columns, values = columns[nonzero], values[nonzero]
-        self._counts.extend(counts, self._share)
-        self._columns.extend(columns, self._share)
-        self._values.extend(values, self._share)
+        kept = without_zeros(counts, columns, values.astype(self._dtype))  # the smallest float64 are 0 in float32
+        for collected, items in zip((self._counts, self._columns, self._values), kept, strict=True):
+            collected.extend(items, self._share)
 
-    def _set_sparse(self, X: Array) -> None:
+    def _set_sparse(self) -> None:
+        X = self._take_dense()
         self._is_dense = False
-        step = max(1, self._STEP // max(1, X.shape[1]))
+        step = max(1, _STEP // max(1, X.shape[1]))
         for start in range(0, len(X), step):
-            rows, columns = np.nonzero(X[start : start + step])
-            self._counts.extend(np.bincount(rows, minlength=len(X[start : start + step])), self._share)
-            self._columns.extend(columns, self._share)
-            self._values.extend(X[start : start + step][rows, columns], self._share)
+            block = X[start : start + step]
+            rows, columns = np.nonzero(block)
+            self._extend_sparse(np.bincount(rows, minlength=len(block)), columns, block[rows, columns])
+
+    def _dense(self, counts: Array, columns: Array, values: Array, width: int) -> Array:
+        """Rows one after the other."""
+        if len(values) == len(counts) * width:
+            return values
+        X = np.zeros((len(counts), width), self._dtype)
+        X[np.repeat(np.arange(len(counts)), counts), columns] = values
+        return X.reshape(-1)
 
     def _take_dense(self) -> Array:
         return self._values.take().reshape(self._n_rows, self._width)
@@ -757,8 +728,119 @@ class FeatureTable:
         row = 0
         while row < len(X):
             first = int(stops[row] - counts[row])
-            end = max(row + 1, int(np.searchsorted(stops, first + self._STEP, side="right")))
+            end = max(row + 1, int(np.searchsorted(stops, first + _STEP, side="right")))
             last = int(stops[end - 1])
             X[np.repeat(np.arange(row, end), counts[row:end]), columns[first:last]] = values[first:last]
             row = end
         return X
+
+
+# Writing LETOR text: each number as the shortest text that reads back to the same value.
+
+
+_NOT_AN_ID = re.compile(r"[\s#\0\ud800-\udfff]|^$")
+_WRITE_ROWS = 512
+
+
+def write_letor(data: RankingData, path: str | Path) -> None:
+    """Write data as LETOR / SVMlight text, each number as the shortest text that reads back to the same value.
+
+    Zeros are written for dense data and left out for sparse data; if the last column of sparse data is empty, the first
+    line has a 0 there to keep the number of features. Feature names go into a comment on the first line,
+    ``# features:``, separated by tabs.
+
+    Parameters
+    ----------
+    data : RankingData
+        The data, written in its own order.
+    path : path
+        The file; gzip if the name ends in ``.gz``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> data = RankingData.from_arrays([[0.1, 0.0], [2.0, 3.5]], [0, 1], qid=["a", "a"], doc_ids=["x", "y"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_letor(data, Path(folder) / "data.txt")
+    ...     print((Path(folder) / "data.txt").read_text(), end="")
+    0 qid:a 1:0.1 2:0 # docid = x
+    1 qid:a 1:2 2:3.5 # docid = y
+    """
+    if any(isinstance(value, str) for values in data.categories.values() for value in values[:1]):
+        data.check_numbers("LETOR text", "write Parquet or a .rank folder")
+    query_ids = _checked_ids(data.query_ids, "query id")
+    if len(set(query_ids)) < len(query_ids):
+        raise InputError("query ids that differ only in type are the same in a text file")
+    heads = [f" qid:{text} " for text in query_ids]
+    queries = data.query_of_row()
+    names = data.feature_names or ()
+    if any(re.search(r"[\t\r\n]", name) for name in names):
+        raise InputError("a feature name contains a tab or a line break; expected neither")
+    with replace_file(path) as file:
+        if names:
+            file.write(NAMES + "\t".join(names).encode() + b"\n")
+        for start in range(0, data.n_docs, _WRITE_ROWS):
+            rows = slice(start, start + _WRITE_ROWS)
+            texts = [
+                [*map(repr, _shortest(data.labels[rows]))],
+                [heads[query] for query in queries[rows].tolist()],
+                _feature_texts(data, rows),
+            ]
+            if data.doc_ids is not None:
+                doc_ids = _checked_ids(data.doc_ids[rows], "document id")
+                texts.append([f"# docid = {doc}" if doc else "" for doc in doc_ids])
+            file.write("".join(f"{''.join(line).rstrip()}\n" for line in zip(*texts, strict=True)).encode())
+
+
+def _checked_ids(ids: Array, what: str) -> list[str]:
+    texts = [*map(str, ids.tolist())]
+    for text in texts:
+        if _NOT_AN_ID.search(text) and not (text == "" and what == "document id"):
+            raise InputError(f"{what} {text!r} cannot be written; expected no white space and no #")
+    return texts
+
+
+def _feature_texts(data: RankingData, rows: slice) -> list[str]:
+    """``id:value id:value `` of each row."""
+    X = data.X[rows]
+    if not data.is_sparse:
+        template = "".join(f"{column}:%r " for column in range(1, data.n_features + 1))
+        return [template % tuple(row) for row in _shortest(X)]
+    X = X.copy()
+    X.eliminate_zeros()
+    pairs: list[Any] = [None] * (2 * X.nnz)
+    pairs[::2] = (X.indices.astype(np.int64) + 1).tolist()
+    pairs[1::2] = _shortest(X.data)
+    spans = pairwise((2 * X.indptr.astype(np.int64)).tolist())
+    texts = ["%d:%r " * ((stop - start) // 2) % tuple(pairs[start:stop]) for start, stop in spans]
+    if rows.start == 0 and data.n_features and not data.X.data[data.X.indices == data.n_features - 1].any():
+        texts[0] += f"{data.n_features}:0 "
+    return texts
+
+
+def _shortest(values: Array) -> list[Any]:
+    """Python numbers whose ``repr`` is the shortest text that reads back as the same value; int where possible."""
+    exact = values.astype(np.float64)
+    integers = (exact == np.rint(exact)) & (np.abs(exact) < 1e16)
+    if values.dtype == np.float32:
+        exact[~integers] = _short_decimals(exact[~integers])
+    numbers = exact.astype(object)
+    numbers[integers] = exact[integers].astype(np.int64)
+    return numbers.tolist()
+
+
+def _short_decimals(values: Array) -> Array:
+    """The float64 nearest to the shortest decimal of each float32 value."""
+    values = values.copy()
+    unresolved = np.arange(len(values))
+    for n_digits in range(6, 10):  # float32 keeps any 6 digits, and 9 tell any two float32 apart
+        x = values[unresolved]
+        shift = n_digits - 1 - np.floor(np.log10(np.abs(x)))
+        # With an exact power there is one rounding only: this is the float64 nearest to a short decimal.
+        power = 10.0 ** np.clip(np.abs(shift), 0, 22)
+        short = np.where(shift >= 0, np.rint(x * power) / power, np.rint(x / power) * power)
+        exact = (np.abs(shift) <= 22) & (short.astype(np.float32) == x)
+        values[unresolved[exact]] = short[exact]
+        unresolved = unresolved[~exact]
+    values[unresolved] = [float(str(x)) for x in values[unresolved].astype(np.float32)]
+    return values

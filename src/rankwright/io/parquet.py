@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -22,19 +22,22 @@ from rankwright._types import Array
 from rankwright.data.dataset import RankingData
 from rankwright.data.order import join_ids
 from rankwright.errors import InputError
-from rankwright.io.features import (
+from rankwright.io.files import OpenFile, Progress, Source, open_file, reading, replace_file
+from rankwright.io.folder import HEADER
+from rankwright.io.frames import (
     ReadRows,
     by_role,
+    check_different,
+    column_batches,
+    columns_of,
+    import_library,
+    kinds_of,
     made_data,
-    required_layout,
     type_of_features,
     typed_layout,
     typed_rows,
 )
-from rankwright.io.files import OpenFile, Progress, Source, open_file, replace_file
-from rankwright.io.folder import HEADER
-from rankwright.io.frames import check_different, column_batches, columns_of, import_library
-from rankwright.io.roles import ColumnLayout, Columns, find, find_query, named_in
+from rankwright.io.roles import ColumnLayout, Columns, find, find_query, named_in, required_layout
 from rankwright.io.tables import PARQUET, parquet_file, reading_parquet
 
 __all__ = ["read_parquet", "write_parquet"]
@@ -44,15 +47,12 @@ __all__ = ["read_parquet", "write_parquet"]
 # Pieces are taken in the order of their names. What starts with `.` or `_` is no data (`_SUCCESS`, checksums).
 
 
-_TABLE_LOGS = {"_delta_log": "Delta", ".hoodie": "Hudi"}
-
-
 @dataclass(frozen=True)
 class DataPiece:
-    """One file or data folder.
+    """A Parquet file or a data folder.
 
-    `path`: where it is. `kind` ({"parquet", "folder"}): what it is. `name`: its path within the folder of pieces, for
-    messages. `keys`: values of all its rows, from folders such as ``bucket=3``.
+    `name`: its path within the folder of pieces, for messages. `keys`: values of all its rows, from folders such as
+    ``bucket=3``.
     """
 
     path: Path
@@ -62,18 +62,7 @@ class DataPiece:
 
 
 def pieces_of(folder: str | Path) -> list[DataPiece]:
-    """The pieces in a folder and the folders below it, by name; none if there is any other file before the first.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for bucket in "10":
-    ...         (Path(folder) / f"bucket={bucket}").mkdir()
-    ...         _ = (Path(folder) / f"bucket={bucket}" / "part-0.parquet").write_bytes(b"PAR1")
-    ...     [(piece.name, piece.keys) for piece in pieces_of(folder)]
-    [('bucket=0/part-0.parquet', {'bucket': '0'}), ('bucket=1/part-0.parquet', {'bucket': '1'})]
-    """
+    """The pieces in a folder and the folders below it, by name; none if there is any other file before the first."""
     top = Path(folder)
     listed: list[DataPiece] = []
     for path in _entries(top):
@@ -91,14 +80,12 @@ def pieces_of(folder: str | Path) -> list[DataPiece]:
 
 def _entries(folder: Path) -> Iterator[Path]:
     """Files and data folders, depth first by name."""
-    try:
+    with reading(folder):
         names = sorted(os.listdir(folder))
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", folder) from None
-    for log, kind in _TABLE_LOGS.items():
+    for log, kind in {"_delta_log": "Delta", ".hoodie": "Hudi"}.items():
         if log in names:
-            what = f"is a {kind} table, some of whose files may be out of date"
-            raise InputError(f"{what}; expected plain Parquet, written from it", folder)
+            problem = f"is a {kind} table, some of whose files may be out of date"
+            raise InputError(f"{problem}; expected plain Parquet, written from it", folder)
     for name in names:
         path = folder / name
         if name.startswith((".", "_")):
@@ -114,21 +101,12 @@ def _kind_of(path: Path) -> Literal["parquet", "folder"] | None:
         return "folder"
     if not path.is_file():
         return None
-    try:
-        with open(path, "rb") as file:
-            return "parquet" if file.read(len(PARQUET)) == PARQUET else None
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", path) from None
+    with reading(path), open(path, "rb") as file:
+        return "parquet" if file.read(len(PARQUET)) == PARQUET else None
 
 
 def keys_of(path: str | Path) -> dict[str, str]:
-    """What the names of a file's folders say.
-
-    Examples
-    --------
-    >>> keys_of("big/lang=de/bucket=3/part-0.parquet")
-    {'lang': 'de', 'bucket': '3'}
-    """
+    """What the names of a file's folders say."""
     partitioned = [part.partition("=") for part in Path(path).parts[:-1]]
     return {unquote(key): unquote(value) for key, equals, value in partitioned if key and equals}
 
@@ -224,7 +202,10 @@ def write_parquet(data: RankingData, path: str | Path) -> None:
 
 @dataclass(frozen=True)
 class _File:
+    """One of the files of a table; `keys`: what the names of its folders say."""
+
     source: Source
+    path: str | Path
     keys: Keys
     layout: ColumnLayout
     dtype: np.dtype[Any]
@@ -236,9 +217,8 @@ class ParquetTable:
     """One or more Parquet files as one table. Their descriptions are read at once, rows when they are asked for.
 
     `path`: the file or folder. `features`: the feature columns. `dtype`: the smallest type of features that holds all
-    columns. `n_rows`: number of rows. `categories`: for each categorical feature, by its number, the values that have
-    occurred so far. `left_out`: from the names of folders, such as ``bucket`` for ``bucket=3``, that are neither
-    features nor anything else.
+    columns. `categories`: of each categorical feature, by its number, the values that occurred so far. `left_out`:
+    from the names of folders, such as ``bucket`` for ``bucket=3``, that are neither features nor anything else.
     """
 
     def __init__(
@@ -251,7 +231,7 @@ class ParquetTable:
     ) -> None:
         self.path = path.path if isinstance(path, OpenFile) else path
         self._columns = columns
-        self._files: list[_File] = []
+        self.files: list[_File] = []
         self.left_out: list[str] = []
         sources: Sequence[tuple[Source, Keys]]
         if keys is not None:
@@ -263,12 +243,13 @@ class ParquetTable:
             sources = self._with_keys([(path, keys_of(self.path))], features)
         if not sources:
             raise InputError("is a folder without Parquet files; expected some", self.path)
-        for source, known in sources:
-            self._files.append(self._described(source, known, features))
-        self.layout = self._files[0].layout
+        for source, values in sources:
+            self.files.append(self._described(source, values, features))
+        self.layout = self.files[0].layout
         self.features = self.layout.features
-        self.dtype = np.result_type(*(file.dtype for file in self._files))
-        self.n_rows = sum(file.n_rows for file in self._files)
+        self.dtype = np.result_type(*(file.dtype for file in self.files))
+        self.n_rows = sum(file.n_rows for file in self.files)
+        self.n_bytes = sum(file.n_bytes for file in self.files)
         self.categories: dict[int, dict[Any, None]] = {}
         if self.n_rows == 0:
             raise InputError("there are no rows", self.path)
@@ -294,24 +275,11 @@ class ParquetTable:
             for at, (source, _) in enumerate(sources)
         ]
 
-    @property
-    def files(self) -> list[tuple[int, Keys]]:
-        """For every file, its number of rows and what its folders say."""
-        return [(file.n_rows, file.keys) for file in self._files]
-
-    @property
-    def has_doc_ids(self) -> bool:
-        return self.layout.docid is not None
-
-    @property
-    def n_bytes(self) -> int:
-        return sum(file.n_bytes for file in self._files)
-
     def rows(
         self, dtype: np.dtype[Any], negative: Literal["error", "zero"], progress: Progress | None = None
     ) -> Iterator[ReadRows]:
         done, total = 0, self.n_bytes
-        for file in self._files:
+        for file in self.files:
             with _opened(file.source) as (_, parquet):
                 start = 0
                 for batch in _batches(parquet, file):
@@ -327,7 +295,7 @@ class ParquetTable:
             done += file.n_bytes
 
     def _described(self, source: Source, keys: Keys, features: Sequence[str] | None) -> _File:
-        first = self._files[0] if self._files else None
+        first = self.files[0] if self.files else None
         with _opened(source) as (file, parquet):
             n_bytes = os.fstat(file.raw.fileno()).st_size
             columns = columns_of(_with_keys(parquet.schema_arrow.empty_table(), keys))
@@ -336,12 +304,15 @@ class ParquetTable:
             if first is not None and features is None:
                 features = first.layout.features
                 _check_same(names, first)
-            layout = typed_layout(columns, required_layout(names, self._columns, columns.kinds(), features))
+            layout = typed_layout(columns, required_layout(names, self._columns, kinds_of(columns), features))
             if first is not None:
                 _check_kinds(layout, first)
-            n_rows = parquet.metadata.num_rows
-            _check_size(n_rows, len(layout.used), n_bytes)
-            return _File(source, keys, layout, type_of_features(columns, layout), n_rows, n_bytes)
+            n_rows, n_columns = parquet.metadata.num_rows, len(layout.used)
+            size = n_rows * n_columns * 8
+            if size > _CLAIM_LEAST + _CLAIM_MOST * n_bytes:  # far more than so small a file can hold
+                problem = f"claims {n_rows:,} rows of {n_columns:,} columns, {size / (1 << 30):,.0f} GiB"
+                raise InputError(f"{problem}, in {n_bytes:,} bytes; expected at most {_CLAIM_MOST:,} times its size")
+            return _File(source, file.path, keys, layout, type_of_features(columns, layout), n_rows, n_bytes)
 
 
 @contextmanager
@@ -372,21 +343,19 @@ def _with_keys(table: Any, keys: Keys) -> Any:
 
 def _typed(values: Sequence[str | None]) -> list[Any]:
     """Values from the names of folders: whole or other numbers if all are, else text; None where there is no name."""
-    present = [value for value in values if value is not None and value != _NO_VALUE]
+    texts = [None if value == _NO_VALUE else value for value in values]
     for kind in (int, float):
-        try:
-            numbers = [kind(value) for value in present]
-        except ValueError:
-            continue
-        plain = all(str(number) == value for number, value in zip(numbers, present, strict=True))
-        if plain and all(math.isfinite(number) and abs(number) < 1 << 63 for number in numbers):
-            return [None if value is None or value == _NO_VALUE else kind(value) for value in values]
-    return [None if value == _NO_VALUE else value for value in values]
+        with suppress(ValueError):
+            numbers = [None if text is None else kind(text) for text in texts]
+            pairs = [(number, text) for number, text in zip(numbers, texts, strict=True) if number is not None]
+            if all(str(number) == text and math.isfinite(number) and abs(number) < 1 << 63 for number, text in pairs):
+                return numbers
+    return texts
 
 
 def _check_same(names: Sequence[str], first: _File) -> None:
     """Refuse a file with other features than the first one."""
-    layout, where = first.layout, _path_of(first)
+    layout, where = first.layout, first.path
     missing = [name for name in layout.features if name not in set(names)]
     others = {layout.qid, layout.label, *layout.features, *layout.skipped}
     more = [name for name in names if name not in others and name != layout.docid and name != "docid"]
@@ -396,27 +365,15 @@ def _check_same(names: Sequence[str], first: _File) -> None:
         raise InputError(f"has a column {more[0]!r}, which {where} has not; expected the same columns")
 
 
-def _path_of(file: _File) -> str | Path:
-    return file.source.path if isinstance(file.source, OpenFile) else file.source
-
-
 def _check_kinds(layout: ColumnLayout, first: _File) -> None:
     differing = sorted(set(layout.categorical) ^ set(first.layout.categorical))
-    where = _path_of(first)
+    where = first.path
     if differing:
-        what = f"the column {differing[0]!r} has text in one file and numbers in another ({where})"
-        raise InputError(f"{what}; expected the same in all")
+        problem = f"the column {differing[0]!r} has text in one file and numbers in another ({where})"
+        raise InputError(f"{problem}; expected the same in all")
     if (layout.docid is None) != (first.layout.docid is None):
         name = layout.docid or first.layout.docid
         raise InputError(f"the column {name!r} is in this file or in {where}, but not in both; expected all or none")
-
-
-def _check_size(n_rows: int, n_columns: int, n_bytes: int) -> None:
-    """Refuse a description that claims far more than so small a file can hold."""
-    size = n_rows * n_columns * 8
-    if size > _CLAIM_LEAST + _CLAIM_MOST * n_bytes:
-        what = f"claims {n_rows:,} rows of {n_columns:,} columns, {size / (1 << 30):,.0f} GiB"
-        raise InputError(f"{what}, in {n_bytes:,} bytes; expected at most {_CLAIM_MOST:,} times its size")
 
 
 def _checked(labels: Array, stop: int, negative: Literal["error", "zero"]) -> Array:
@@ -425,6 +382,6 @@ def _checked(labels: Array, stop: int, negative: Literal["error", "zero"]) -> Ar
         return np.maximum(labels, 0)
     if (labels < 0).any():
         row = int(np.argmax(labels < 0))
-        what = f"the label of row {stop - len(labels) + row} (from 0) is {labels[row]:g}"
-        raise InputError(f"{what}; labels must be finite and at least 0")
+        problem = f"the label of row {stop - len(labels) + row} (from 0) is {labels[row]:g}"
+        raise InputError(f"{problem}; labels must be finite and at least 0")
     return labels

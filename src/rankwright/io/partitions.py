@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from pathlib import Path
@@ -19,12 +19,12 @@ from typing import Any, Literal
 import numpy as np
 
 from rankwright._types import Array
-from rankwright.data import sparse
 from rankwright.data.dataset import RankingData
 from rankwright.data.statistics import Statistics, Sums
 from rankwright.errors import InputError
-from rankwright.io.container import ArrayFile, Container, FolderWriter, Format, reason, write_folder
-from rankwright.io.folder import FOLDER, HEADER, folder_facts, load_folder
+from rankwright.io.container import ArrayFile, Container, FolderWriter, Format, write_folder
+from rankwright.io.files import reason
+from rankwright.io.folder import FOLDER, HEADER, checked_count, checked_names, folder_facts, load_folder, save_sparse
 from rankwright.io.parquet import ParquetTable, pieces_of, read_table
 
 PARTITIONS = Format(
@@ -46,9 +46,8 @@ _LARGEST_POWER = 1 << 12  # of two: no square of a float64 needs more
 class PartitionEntry:
     """A partition, as the manifest has it.
 
-    `name`: its folder. `queries`, `documents`, `bytes`: its size; bytes on disk. `crc32`: checksum of its header, which
-    has those of its arrays. `labels`: labels and how often each occurs, ascending; None if there are too many different
-    ones.
+    `name`: its folder. `bytes`: its size on disk. `crc32`: checksum of its header, which has those of its arrays.
+    `labels`: labels and how often each occurs, ascending; None if there are too many different ones.
     """
 
     name: str
@@ -61,13 +60,7 @@ class PartitionEntry:
 
 @dataclass(frozen=True)
 class PartitionSource:
-    """Where a partition is loaded from: a path and what the manifest says about it. Travels to whoever loads it.
-
-    Examples
-    --------
-    >>> PartitionSource("big.partitions", PartitionEntry("partition-0000.rank", 10, 95, 5120, "8c7dd922")).name
-    'partition-0000.rank'
-    """
+    """Where a partition is loaded from: a path and what the manifest says about it. Travels to whoever loads it."""
 
     folder: str
     entry: PartitionEntry
@@ -82,7 +75,6 @@ class PartitionSource:
         return load_folder(Path(self.folder) / self.name)
 
     def verify(self) -> None:
-        """Read all of the partition and compare all checksums."""
         self._opened().verify()
 
     def _opened(self) -> Container:
@@ -108,8 +100,8 @@ def header_sum(path: Path) -> str:
 class Manifest:
     """What is known of a folder of partitions without opening them.
 
-    `path`: the folder. `header`: all of ``manifest.json``. `partitions`: the partitions, in their order. `n_queries`,
-    `n_docs`, `n_features`: of all partitions together. `names`: names of the features.
+    `header`: all of ``manifest.json``. `n_queries`, `n_docs`, `n_features`: of all partitions together. `names`: names
+    of the features.
     """
 
     def __init__(self, stored: Container) -> None:
@@ -117,12 +109,11 @@ class Manifest:
         with stored.understood():
             self.partitions = [_entry(sizes) for sizes in self.header["partitions"]]
             self.n_queries, self.n_docs, self.n_features = (
-                _count(self.header[key], key) for key in ("queries", "documents", "features")
+                checked_count(self.header[key], key) for key in ("queries", "documents", "features")
             )
-            self.names = self.header["feature_names"]
-            if self.names is not None and not _is_list(self.names, str, self.n_features):
-                raise InputError("the feature names are not one string for each feature")
-            if not _is_list(self.header["categorical"], int):
+            self.names = checked_names(self.header["feature_names"], self.n_features)
+            categorical = self.header["categorical"]
+            if not isinstance(categorical, list) or not all(isinstance(column, int) for column in categorical):
                 raise InputError("the categorical features are not numbers")
             if not self.partitions or len({partition.name for partition in self.partitions}) < len(self.partitions):
                 raise InputError("it lists no partitions, or one twice")
@@ -139,9 +130,8 @@ class Manifest:
             what = (
                 "was written by an earlier version, whose statistics have no exact sums; expected partitions made anew"
             )
-            raise InputError(
-                f"{what}: rankwright convert {self.path} --by-query {len(self.partitions)} -o NEW.partitions", self.path
-            )
+            command = f"rankwright convert {self.path} --by-query {len(self.partitions)} -o NEW.partitions"
+            raise InputError(f"{what}: {command}", self.path)
         shape = (len(self.partitions), self.n_features)
         low, high = (self._stored.array(name, np.float64, shape) for name in STATISTICS[:2])
         missing = self._stored.array("missing", np.int64, shape)
@@ -174,7 +164,7 @@ class Manifest:
         return self._stored.n_bytes + sum(partition.bytes for partition in self.partitions)
 
     def verify(self) -> None:
-        """Read all of all partitions and compare all checksums."""
+        """Read everything and compare all checksums."""
         self._stored.verify()
         for source in self.sources:
             source.verify()
@@ -193,13 +183,6 @@ def is_partitions(path: str | Path) -> bool:
 
 
 def read_manifest(path: str | Path) -> Manifest:
-    """The manifest of a folder of partitions.
-
-    Examples
-    --------
-    >>> read_manifest("big.partitions").n_docs  # doctest: +SKIP
-    3771125
-    """
     return Manifest(Container.open(path, PARTITIONS))
 
 
@@ -208,29 +191,18 @@ def _entry(stored: Any) -> PartitionEntry:
     if not isinstance(entry.name, str) or Path(entry.name).name != entry.name or entry.name in ("", ".", ".."):
         raise InputError("the name of a partition is not one")
     for key in ("queries", "documents", "bytes"):
-        _count(getattr(entry, key), key)
+        checked_count(getattr(entry, key), key)
     if entry.labels is not None:
         for label, count in entry.labels:
             if not isinstance(label, int | float) or not math.isfinite(label):
                 raise InputError("a label is not a number")
-            _count(count, f"documents with the label {label:g}")
+            checked_count(count, f"documents with the label {label:g}")
     return entry
 
 
 def _power(number: Any) -> int:
     if not isinstance(number, int) or isinstance(number, bool) or abs(number) > _LARGEST_POWER:
         raise InputError("the powers of the sums are not integers")
-    return number
-
-
-def _is_list(value: Any, kind: type, length: int | None = None) -> bool:
-    is_list = isinstance(value, list) and all(isinstance(item, kind) for item in value)
-    return is_list and (length is None or len(value) == length)
-
-
-def _count(number: Any, what: str) -> int:
-    if not isinstance(number, int) or isinstance(number, bool) or number < 0:
-        raise InputError(f"the number of {what} is not a whole number")
     return number
 
 
@@ -241,10 +213,9 @@ def _count(number: Any, what: str) -> int:
 class PieceSource:
     """Where a piece is loaded from; travels to whoever loads it.
 
-    `path`: the file or folder. `name`: its path within the folder of pieces, for messages. `kind` ({"parquet",
-    "folder"}): what it is. `n_docs`: number of rows. `features`: columns of a Parquet file, in the order that all have.
-    `dtype`: the type that holds the features of all files. `keys`: what the names of its folders say, such as
-    ``qid=17``. `columns`: columns of a Parquet file by role.
+    `name`: its path within the folder of pieces, for messages. Of a Parquet file, `features`: its columns, in the order
+    that all files have; `dtype`: the type that holds the features of all; `keys`: what the names of its folders say,
+    such as ``qid=17``; `columns`: columns by role.
     """
 
     path: str
@@ -286,9 +257,9 @@ def piece_sources(
     given["categorical"] = "\n".join(layout.categorical)
     roles = {role: name for role, name in given.items() if name}
     return [
-        PieceSource(str(top / piece.name), piece.name, "parquet", n_rows, names, dtype, keys, roles)
-        for piece, (n_rows, keys) in zip(pieces, table.files, strict=True)
-        if n_rows
+        PieceSource(str(top / piece.name), piece.name, "parquet", file.n_rows, names, dtype, file.keys, roles)
+        for piece, file in zip(pieces, table.files, strict=True)
+        if file.n_rows
     ]
 
 
@@ -321,7 +292,8 @@ def join_partitions(manifest: Manifest, path: Path) -> None:
             bounds.append(partition.indptr[1:] + bounds[-1][-1])
         _append(writer, "indptr", bounds, None)
         if first.is_sparse:
-            _append_sparse(writer, partitions)
+            n_stored = sum(len(partition.X.data) for partition in partitions())
+            save_sparse(writer, first.X.dtype, n_stored, (partition.X for partition in partitions()))
         else:
             _append(writer, "X", [partition.X for partition in partitions()], (total[0], total[2]))
         writer.finish(folder_facts(*total, first.is_sparse, first.feature_names, first.categories))
@@ -334,20 +306,3 @@ def _append(writer: FolderWriter, name: str, arrays: Sequence[Array], shape: tup
             step = max(1, _BLOCK_BYTES // max(1, array[:1].nbytes))
             for start in range(0, len(array), step):
                 file.append(array[start : start + step])
-
-
-def _append_sparse(writer: FolderWriter, partitions: Callable[[], Iterator[RankingData]]) -> None:
-    tables = [partition.X for partition in partitions()]
-    n_stored = sum(len(X.data) for X in tables)
-    index_type = np.int32 if n_stored < 2**31 else np.int64
-    _append(writer, "X_data", [X.data for X in tables], None)
-    for name in ("X_indices", "X_indptr"):
-        with writer.open(name, index_type) as file:
-            done = 0
-            for at, X in enumerate(tables):
-                assert sparse.issparse(X)
-                values = X.indices if name == "X_indices" else X.indptr[min(at, 1) :]
-                for start in range(0, len(values), _BLOCK_BYTES):
-                    block = values[start : start + _BLOCK_BYTES].astype(np.int64)
-                    file.append(block if name == "X_indices" else block + done)
-                done += len(X.data)

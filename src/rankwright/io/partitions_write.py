@@ -10,8 +10,10 @@ import hashlib
 import os
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,23 +26,35 @@ from rankwright.data.dataset import most_features
 from rankwright.data.order import query_chunks, rows_of, sizes_to_indptr
 from rankwright.data.statistics import Statistics, StatisticsBuilder, Sums
 from rankwright.errors import InputError
-from rankwright.io.container import ArrayFile, FolderWriter, writing
-from rankwright.io.csv import CellRows, opened_table
-from rankwright.io.detect import FEATURE_FORMATS, FORMATS, detected
-from rankwright.io.features import ReadRows
-from rankwright.io.files import Progress, open_file, replace_folder
-from rankwright.io.folder import FOLDER, folder_facts, load_folder, storable_ids
+from rankwright.io.container import ArrayFile, FolderWriter, check_foreign
+from rankwright.io.csv import CellRows, table_layout
+from rankwright.io.detect import check_features, detected
+from rankwright.io.files import Progress, open_file, replace_folder, writing
+from rankwright.io.folder import FOLDER, folder_facts, load_folder, save_sparse, storable_ids
+from rankwright.io.frames import ReadRows
+from rankwright.io.letor import (
+    EXPECTED,
+    Groups,
+    LetorRows,
+    is_commented,
+    is_smaller_sparse,
+    names_in,
+    parsed_lines,
+    without_zeros,
+)
 from rankwright.io.parquet import ParquetTable, pieces_of
 from rankwright.io.partitions import (
     MANIFEST,
     PARTITIONS,
     STATISTICS,
+    Manifest,
     PartitionEntry,
     header_sum,
     is_partitions,
     read_manifest,
 )
 from rankwright.io.roles import Columns
+from rankwright.io.tables import text_table, utf8_lines
 
 # Inputs, read some rows at a time: LETOR text, CSV, Parquet, data folders; a file or many.
 #
@@ -56,9 +70,8 @@ _BATCH_VALUES = 1 << 19  # of a data folder, copied at a time
 class InputSettings:
     """How inputs are read.
 
-    `dtype`: the type of all features. `group`: documents per query, for text without ``qid:``. `negative` ({"error",
-    "zero"}): whether a label below 0 is an error or becomes 0. `is_only`: whether there is one input: groups without
-    ids are queries of one file only.
+    `dtype`: the type of all features. `group`: documents per query, for text without ``qid:``. `is_only`: whether there
+    is one input: groups without ids are queries of one file only.
     """
 
     dtype: np.dtype[Any]
@@ -70,10 +83,9 @@ class InputSettings:
 class Input(ABC):
     """Something with rows.
 
-    `path`: the file or folder. `dtype`: the type of the features; None: any, as in text. `is_sparse`: none: whichever
-    is smaller, as in text. `names`: names of the features. `n_bytes`: its size, for the progress. `width`,
-    `categories`, `n_written`, `has_doc_ids`: columns; categories by column; values written out, zeros included; whether
-    any document has an id. Known when all rows have been read.
+    `dtype`: the type of the features; None: any, as in text. `is_sparse`: None: whichever is smaller, as in text.
+    `n_bytes`: its size, for the progress. Known when all rows have been read: `width`, the number of features;
+    `categories`, by column; `n_written`, values written out, zeros included; `has_doc_ids`.
     """
 
     path: Path
@@ -96,11 +108,8 @@ def inputs_of(path: Path, columns: Columns | None = None) -> list[Input]:
     if not path.is_file() and not path.is_dir() and path.exists():
         raise InputError("is neither a file nor a folder; expected one, as it is opened twice", path)
     with detected(path, columns) as detection:
+        check_features(detection, columns)
         kind = detection.kind
-    if kind not in FEATURE_FORMATS:
-        raise InputError("contains no features; expected LETOR lines, CSV, Parquet or a data folder", path)
-    if columns is not None and not FORMATS[kind].has_columns:
-        raise InputError("has no columns to name; expected CSV or Parquet with --columns", path)
     if kind == "letor":
         return [LetorInput(path)]
     if kind == "csv":
@@ -119,7 +128,7 @@ class ParquetInput(Input):
         self.dtype = self.table.dtype
         self.names = tuple(self.table.features)
         self.width, self.n_bytes = len(self.names), self.table.n_bytes
-        self.categories, self.has_doc_ids = self.table.categories, self.table.has_doc_ids
+        self.categories, self.has_doc_ids = self.table.categories, self.table.layout.docid is not None
 
     def rows(self, settings: InputSettings, progress: Progress | None) -> Iterator[ReadRows]:
         return self.table.rows(settings.dtype, settings.negative, progress)
@@ -144,27 +153,20 @@ class FolderInput(Input):
             X = data.X[first:last]
             with np.errstate(over="ignore"):
                 X = X.astype(settings.dtype)
-            _check_fits(X, first, self.path, settings.dtype)
+            if np.isinf(X.data if data.is_sparse else X).any():
+                infinite = np.isinf(X.toarray() if data.is_sparse else X).any(axis=1)
+                problem = f"row {first + int(np.argmax(infinite))} (from 0) has a value that does not fit"
+                raise InputError(f"{problem} {settings.dtype}; expected float64", self.path)
             doc_ids = None if data.doc_ids is None else data.doc_ids[first:last]
             yield ReadRows(X, data.labels[first:last], data.query_ids[query[first:last]], doc_ids)
             if progress is not None:
                 progress(self.n_bytes * last // data.n_docs, self.n_bytes)
 
 
-def _check_fits(X: Any, start: int, path: Path, dtype: np.dtype[Any]) -> None:
-    values = X.data if sparse.issparse(X) else X
-    if np.isinf(values).any():
-        rows = np.isinf(X.toarray() if sparse.issparse(X) else X).any(axis=1)
-        what = f"row {start + int(np.argmax(rows))} (from 0) has a value that does not fit {dtype}"
-        raise InputError(f"{what}; expected float64", path)
-
-
 class LetorInput(Input):
     is_sparse = None
 
     def __init__(self, path: Path) -> None:
-        from rankwright.io.letor import names_in
-
         self.path = path
         with open_file(path) as file:
             names = names_in(file)
@@ -175,8 +177,6 @@ class LetorInput(Input):
 
     def rows(self, settings: InputSettings, progress: Progress | None) -> Iterator[ReadRows]:
         """All rows, some at a time; features as CSR of as many columns as there are so far."""
-        from rankwright.io.letor import EXPECTED, Groups, LetorRows, is_commented, parsed_lines
-
         with open_file(self.path) as file:
             rows = LetorRows(file.path, settings.negative, is_commented(file))
             n_rows, groups = 0, None
@@ -202,31 +202,28 @@ class LetorInput(Input):
             raise InputError(f"has no documents; {EXPECTED}", self.path)
 
     def _features(self, parsed: Any, dtype: np.dtype[Any]) -> sparse.csr_array:
-        counts, columns, values = parsed.counts, parsed.columns, parsed.values.astype(dtype)
-        self.n_written += len(values)
-        self.width = max(self.width, int(columns.max()) + 1 if len(columns) else 0)
-        kept = values != 0
-        if not kept.all():
-            counts = np.bincount(np.repeat(np.arange(len(counts)), counts)[kept], minlength=len(counts))
+        self.n_written += len(parsed.values)
+        self.width = max(self.width, int(parsed.columns.max()) + 1 if len(parsed.columns) else 0)
+        columns, values = parsed.columns.copy(), parsed.values.astype(dtype)  # the parser will overwrite its own
+        counts, columns, values = without_zeros(parsed.counts, columns, values)
         indptr = np.append(0, np.cumsum(counts))
-        return sparse.csr_array((values[kept], columns[kept], indptr), shape=(len(counts), self.width))
+        return sparse.csr_array((values, columns, indptr), shape=(len(counts), self.width))
 
 
 class CsvInput(Input):
     def __init__(self, path: Path, columns: Columns | None = None) -> None:
-        self.path, self._columns = path, columns
+        self.path = path
         with open_file(path) as file:
-            layout = opened_table(file, columns)[1]
+            self._layout = table_layout(file, columns)[1]
             self.n_bytes = os.fstat(file.raw.fileno()).st_size
-        self.names = tuple(layout.features)
-        self.width, self.has_doc_ids = len(self.names), layout.docid is not None
+        self.names = tuple(self._layout.features)
+        self.width, self.has_doc_ids = len(self.names), self._layout.docid is not None
         self.categories = {}
 
     def rows(self, settings: InputSettings, progress: Progress | None) -> Iterator[ReadRows]:
         with open_file(self.path) as file:
-            table, layout = opened_table(file, self._columns, progress)
-            cells = CellRows(layout, file.path, settings.negative)
-            yield from cells.rows(table, settings.dtype)
+            cells = CellRows(self._layout, file.path, settings.negative)
+            yield from cells.rows(text_table(utf8_lines(file, progress), file.path), settings.dtype)
             self.categories = {at: dict.fromkeys(texts) for at, texts in cells.categories.items()}
 
 
@@ -243,13 +240,7 @@ _KINDS = {"i": "whole numbers", "f": "numbers with a decimal point", "U": "text"
 
 
 def query_hash(query: Any) -> int:
-    """64 bits of a hash of a query id, the same on every machine and for a number and its text.
-
-    Examples
-    --------
-    >>> query_hash("7") == query_hash(7) == query_hash(np.int32(7))
-    True
-    """
+    """64 bits of a hash of a query id, the same on every machine and for a number and its text."""
     value = query.item() if isinstance(query, np.generic) else query
     if isinstance(value, float) and value.is_integer():
         value = int(value)
@@ -271,27 +262,36 @@ def partition_of(query: Any, n_partitions: int) -> int:
 class Spill:
     """Rows of partitions in files, in the order in which they were added.
 
-    `folder`: where the files go. `n_partitions`: number of partitions. `shown`: what is being written, for messages.
+    `shown`: what is being written, for messages. `kinds`: of queries and documents, the kind of their ids as numpy has
+    it (i, f or U), and where the first of them is.
     """
 
     def __init__(self, folder: Path, n_partitions: int, shown: Path) -> None:
         self.folder, self.n_partitions, self._shown = folder, n_partitions, shown
         self._held: list[tuple[ReadRows, Array]] = []
         self._held_bytes = 0
-        self._kinds: dict[str, tuple[str, str | Path]] = {}
+        self.kinds: dict[str, tuple[str, str | Path]] = {}
         self.keeps_documents = True
         with writing(shown):
             folder.mkdir()
 
     def add(self, rows: ReadRows, path: str | Path) -> None:
-        rows = ReadRows(rows.X, rows.labels, self._ids(rows.qid, "query", path), self._documents(rows, path))
+        self.keeps_documents &= rows.doc_ids is not None
+        doc_ids = rows.doc_ids if self.keeps_documents else None
+        doc_ids = None if doc_ids is None else self._ids(doc_ids, "document", path)
+        rows = ReadRows(rows.X, rows.labels, self._ids(rows.qid, "query", path), doc_ids)
         self._held.append((rows, _hashes(rows.qid)))
         self._held_bytes += rows.n_bytes
         if self._held_bytes >= _HELD_BYTES:
             self.flush()
 
     def flush(self) -> None:
-        taken = [(rows, hashes, *self._by_partition(hashes)) for rows, hashes in self._held]
+        taken = []
+        for rows, hashes in self._held:
+            partitions = (hashes % np.uint64(self.n_partitions)).astype(np.int64)
+            order = np.argsort(partitions, kind="stable")
+            bounds = np.searchsorted(partitions[order], np.arange(self.n_partitions + 1))
+            taken.append((rows, hashes, order, bounds))
         self._held, self._held_bytes = [], 0
         for partition in range(self.n_partitions):
             files: dict[str, list[Array]] = {}
@@ -305,17 +305,8 @@ class Spill:
                         for values in listed:
                             file.write(np.ascontiguousarray(values).view(np.uint8).data)
 
-    def _by_partition(self, hashes: Array) -> tuple[Array, Array]:
-        partitions = (hashes % np.uint64(self.n_partitions)).astype(np.int64)
-        order = np.argsort(partitions, kind="stable")
-        return order, np.searchsorted(partitions[order], np.arange(self.n_partitions + 1))
-
     def path(self, partition: int, name: str) -> Path:
         return self.folder / f"{partition}.{name}"
-
-    def _documents(self, rows: ReadRows, path: str | Path) -> Array | None:
-        self.keeps_documents &= rows.doc_ids is not None
-        return self._ids(rows.doc_ids, "document", path) if self.keeps_documents and rows.doc_ids is not None else None
 
     def _ids(self, ids: Array, what: str, path: str | Path) -> Array:
         """Ids as 8-byte numbers or text, of the same kind in all inputs."""
@@ -326,16 +317,11 @@ class Spill:
             ids = ids.astype(np.int64)
         elif ids.dtype.kind == "f":
             ids = ids.astype(np.float64)
-        kind, first = self._kinds.setdefault(what, (ids.dtype.kind, path))
+        kind, first = self.kinds.setdefault(what, (ids.dtype.kind, path))
         if kind != ids.dtype.kind:
             problem = f"{what} ids are {_KINDS[ids.dtype.kind]}, but {_KINDS[kind]} in {first}"
             raise InputError(f"{problem}; expected the same in all inputs", path)
         return ids
-
-    @property
-    def kinds(self) -> dict[str, str]:
-        """Of queries and documents, the kind of their ids: i, f or U, as numpy has them."""
-        return {what: kind for what, (kind, _) in self._kinds.items()}
 
 
 def _hashes(qid: Array) -> Array:
@@ -402,11 +388,11 @@ class StoredPartition:
 
     def query_ids(self) -> Array:
         """One id for each query; two queries with the same hash are refused."""
-        ids = self._ids("qid", "query")
-        heads = ids.at(self._first_run)
+        _, ids = self._ids("qid", "query")
+        heads = ids(self._first_run)
         for start in range(0, len(self._query_of_run), _ID_ROWS):
             runs = np.arange(start, min(start + _ID_ROWS, len(self._query_of_run)))
-            expected, actual = heads[self._query_of_run[runs]], ids.at(runs)
+            expected, actual = heads[self._query_of_run[runs]], ids(runs)
             if (expected != actual).any():
                 at = int(np.argmax(expected != actual))
                 what = f"the queries {expected[at]} and {actual[at]} have the same 64-bit hash"
@@ -415,9 +401,8 @@ class StoredPartition:
 
     def doc_ids(self) -> tuple[np.dtype[Any], Iterator[Array]]:
         """The type of the document ids, and these, some at a time."""
-        ids = self._ids("doc", "document")
-        blocks = (ids.at(self._rows[start : start + _ID_ROWS]) for start in range(0, self.n_docs, _ID_ROWS))
-        return ids.dtype, blocks
+        dtype, ids = self._ids("doc", "document")
+        return dtype, (ids(self._rows[start : start + _ID_ROWS]) for start in range(0, self.n_docs, _ID_ROWS))
 
     def blocks(self, width: int, dtype: np.dtype[Any], is_sparse: bool) -> Iterator[Any]:
         """The features in their new order, some rows at a time, dense or CSR."""
@@ -450,11 +435,23 @@ class StoredPartition:
         for path in self._spill.folder.glob(f"{self._partition}.*"):
             path.unlink()
 
-    def _ids(self, name: str, what: str) -> _Numbers | _Texts:
-        kind = self._spill.kinds[what]
+    def _ids(self, name: str, what: str) -> tuple[np.dtype[Any], Callable[[Array], Array]]:
+        """The type of ids, and a function that returns those of some rows."""
+        kind, _ = self._spill.kinds[what]
         if kind != "U":
-            return _Numbers(self._map(name, np.int64 if kind == "i" else np.float64))
-        return _Texts(self._map(f"{name}_size", np.int32), self._map(f"{name}_text", np.uint32))
+            numbers = self._map(name, np.int64 if kind == "i" else np.float64)
+            return numbers.dtype, lambda rows: np.asarray(numbers[rows])
+        sizes, characters = self._map(f"{name}_size", np.int32), self._map(f"{name}_text", np.uint32)
+        bounds, width = sizes_to_indptr(sizes), max(1, int(sizes.max(initial=0)))
+        dtype = np.dtype(f"<U{width}")
+
+        def texts(rows: Array) -> Array:
+            starts, lengths = bounds[rows], bounds[rows + 1] - bounds[rows]
+            padded = np.zeros((len(rows), width), np.uint32)
+            padded[np.arange(width) < lengths[:, None]] = characters[rows_of(starts, sizes_to_indptr(lengths))]
+            return padded.view(dtype).reshape(-1)
+
+        return dtype, texts
 
     def _path(self, name: str) -> Path:
         return self._spill.path(self._partition, name)
@@ -497,30 +494,6 @@ def _small(length: int) -> type[np.signedinteger[Any]]:
     return np.int32 if length < 2**31 else np.int64
 
 
-class _Numbers:
-    def __init__(self, numbers: Array) -> None:
-        self._numbers, self.dtype = numbers, numbers.dtype
-
-    def at(self, rows: Array) -> Array:
-        return np.asarray(self._numbers[rows])
-
-
-class _Texts:
-    """Ids that are texts, from their lengths and all their characters."""
-
-    def __init__(self, sizes: Array, characters: Array) -> None:
-        self._bounds, self._characters = sizes_to_indptr(sizes), characters
-        self._width = max(1, int(sizes.max(initial=0)))
-        self.dtype = np.dtype(f"<U{self._width}")
-
-    def at(self, rows: Array) -> Array:
-        starts, sizes = self._bounds[rows], self._bounds[rows + 1] - self._bounds[rows]
-        characters = np.zeros((len(rows), self._width), np.uint32)
-        characters[np.arange(self._width) < sizes[:, None]] = self._characters[rows_of(starts, sizes_to_indptr(sizes))]
-        return characters.view(self.dtype).reshape(-1)
-
-
-_SPARSE_BYTES = 4  # of a column's number, and of a row's boundary
 _MOST_LABELS = 1000
 
 
@@ -536,20 +509,6 @@ class PartitionForm:
     categories: Mapping[int, tuple[Any, ...]]
 
 
-@dataclass(frozen=True)
-class Written:
-    form: PartitionForm
-    partitions: list[PartitionEntry]
-
-    @property
-    def n_queries(self) -> int:
-        return sum(partition.queries for partition in self.partitions)
-
-    @property
-    def n_docs(self) -> int:
-        return sum(partition.documents for partition in self.partitions)
-
-
 def write_partitions(
     inputs: Sequence[Input],
     n_partitions: int,
@@ -558,13 +517,11 @@ def write_partitions(
     *,
     is_sparse: bool | None = None,
     progress: Progress | None = None,
-) -> Written:
+) -> Manifest:
     """Read inputs one after the other and write their queries into partitions; the folder appears when it is complete.
 
-    `inputs`: what to read, in this order. `n_partitions`: number of partitions; those to which no query belongs are
-    left out. `path`: the folder, usually with the suffix ``.partitions``. `settings`: how to read. `is_sparse`: sparse
-    or dense features; default: as the inputs are, text as whichever is smaller. `progress`: called with (bytes read,
-    total bytes).
+    Partitions to which no query belongs are left out. `is_sparse`: sparse or dense features; default: as the inputs
+    are, text as whichever is smaller.
     """
     path = Path(path)
     check_replaceable(path)
@@ -583,9 +540,9 @@ def write_partitions(
                 statistics.append(of_partition)
         with writing(path):
             spill.folder.rmdir()
-        written = Written(form, partitions)
-        manifest.finish(_facts(written, n_partitions) | {"powers": _save_statistics(manifest, statistics)})
-    return written
+        facts = _facts(form, partitions, n_partitions)
+        manifest.finish(facts | {"powers": _save_statistics(manifest, statistics)})
+    return read_manifest(path)
 
 
 def _save_statistics(manifest: FolderWriter, statistics: Sequence[Statistics]) -> dict[str, int]:
@@ -603,21 +560,14 @@ def check_replaceable(path: Path) -> None:
     """Refuse to replace anything but a folder of partitions."""
     if not path.exists():
         return
-    what = "exists and is not a folder of partitions; expected a new name"
-    if not is_partitions(path):
-        raise InputError(what, path)
-    try:
-        manifest = read_manifest(path)
-    except InputError:
-        raise InputError(what, path) from None
-    written = {
-        MANIFEST,
-        *(f"{name}.npy" for name in manifest.header["arrays"]),
-        *(partition.name for partition in manifest.partitions),
-    }
-    others = sorted({entry.name for entry in path.iterdir()} - written)
-    if others:
-        raise InputError(f"contains files that are not partition of it ({others[0]}); expected a new name", path)
+    manifest = None
+    if is_partitions(path):
+        with suppress(InputError):
+            manifest = read_manifest(path)
+    if manifest is None:
+        raise InputError("exists and is not a folder of partitions; expected a new name", path)
+    arrays = {f"{name}.npy" for name in manifest.header["arrays"]}
+    check_foreign(path, PARTITIONS, {MANIFEST, *arrays, *(partition.name for partition in manifest.partitions)})
 
 
 def _spilled(
@@ -625,10 +575,13 @@ def _spilled(
 ) -> PartitionForm:
     """Write all rows to the files of their partitions; what they have in common."""
     keeps_sparse = any(source.is_sparse is not False for source in inputs)
-    _check_same_names(inputs)
+    for source in inputs:
+        if source.names != inputs[0].names:
+            problem = f"has other features than {inputs[0].path}"
+            raise InputError(f"{problem}; expected the same names in the same order", source.path)
     n_rows, done, total = 0, 0, sum(source.n_bytes for source in inputs)
     for source in inputs:
-        step = None if progress is None else _later(progress, done, total)
+        step = None if progress is None else partial(_notify, progress, done, total)
         for rows in source.rows(settings, step):
             X = sparse.csr_array(rows.X) if keeps_sparse and not sparse.issparse(rows.X) else rows.X
             spill.add(ReadRows(X, rows.labels, rows.qid, rows.doc_ids), source.path)
@@ -640,7 +593,11 @@ def _spilled(
         counts = ", ".join(str(source.width) for source in inputs)
         raise InputError(f"inputs with different numbers of features cannot be joined: {counts}")
     if is_sparse is None:
-        is_sparse = _is_smaller_sparse(inputs, n_rows, width, settings.dtype.itemsize)
+        if keeps_sparse and not any(source.is_sparse for source in inputs):  # text, in whichever form is smaller
+            n_written = sum(source.n_written for source in inputs)
+            is_sparse = is_smaller_sparse(n_rows, width, n_written, settings.dtype.itemsize)
+        else:
+            is_sparse = keeps_sparse
     if width > most_features(2 * total):
         raise InputError(f"{width:,} features in {total:,} bytes; expected fewer", inputs[0].path)
     has_doc_ids = all(source.has_doc_ids for source in inputs) and spill.keeps_documents
@@ -649,27 +606,8 @@ def _spilled(
     )
 
 
-def _later(progress: Progress, done: int, total: int) -> Progress:
-    return lambda read, _: progress(done + read, total)
-
-
-def _is_smaller_sparse(inputs: Sequence[Input], n_rows: int, width: int, item: int) -> bool:
-    """Sparse if some input is, dense if all are; text in whichever form is smaller."""
-    if all(source.is_sparse is not None for source in inputs):
-        return any(source.is_sparse for source in inputs)
-    if any(source.is_sparse for source in inputs):
-        return True
-    n_written = sum(source.n_written for source in inputs)
-    tiny = 1 << 16
-    return n_rows * width * item > max(n_written * (item + _SPARSE_BYTES) + n_rows * _SPARSE_BYTES, tiny)
-
-
-def _check_same_names(inputs: Sequence[Input]) -> None:
-    first = inputs[0]
-    for source in inputs[1:]:
-        if source.names != first.names:
-            what = f"has other features than {first.path}"
-            raise InputError(f"{what}; expected the same names in the same order", source.path)
+def _notify(progress: Progress, done: int, total: int, read: int, _: int) -> None:
+    progress(done + read, total)
 
 
 def _joined_categories(inputs: Sequence[Input], dtype: np.dtype[Any]) -> dict[int, tuple[Any, ...]]:
@@ -695,11 +633,14 @@ def _write_partition(
     with writing(shown):
         (folder / name).mkdir()
     writer = FolderWriter(folder / name, shown, FOLDER)
-    counts = LabelCounts()
+    label_counts: Counter[float] = Counter()
     with writer.open("labels", np.float64) as file:
         for labels in partition.labels():
-            counts.add(labels)
+            if len(label_counts) <= _MOST_LABELS:
+                values, counts = np.unique(labels, return_counts=True)
+                label_counts.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
             file.append(labels)
+    by_label = [[label, count] for label, count in sorted(label_counts.items())]
     writer.save("indptr", partition.indptr)
     writer.save("query_ids", partition.query_ids())
     if form.has_doc_ids:
@@ -713,29 +654,9 @@ def _write_partition(
     partition.remove()
     with writing(shown):
         n_bytes = sum(file.stat().st_size for file in (folder / name).iterdir())
-        entry = PartitionEntry(
-            name, partition.n_queries, partition.n_docs, n_bytes, header_sum(folder / name), counts.stored()
-        )
-    return entry, statistics
-
-
-class LabelCounts:
-    """How often each label occurs, while there are at most a thousand different ones."""
-
-    def __init__(self) -> None:
-        self._counts: Counter[float] | None = Counter()
-
-    def add(self, labels: Array) -> None:
-        if self._counts is None:
-            return
-        values, counts = np.unique(labels, return_counts=True)
-        self._counts.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
-        if len(self._counts) > _MOST_LABELS:
-            self._counts = None
-
-    def stored(self) -> list[list[float]] | None:
-        """Labels and counts, ascending; None if there are too many."""
-        return None if self._counts is None else [[label, count] for label, count in sorted(self._counts.items())]
+        checksum = header_sum(folder / name)
+    kept = by_label if len(by_label) <= _MOST_LABELS else None
+    return PartitionEntry(name, partition.n_queries, partition.n_docs, n_bytes, checksum, kept), statistics
 
 
 def _write_features(partition: StoredPartition, writer: FolderWriter, form: PartitionForm) -> Statistics:
@@ -749,22 +670,14 @@ def _write_features(partition: StoredPartition, writer: FolderWriter, form: Part
                 file.append(X)
                 statistics.add(_without_codes(X, form))
         return statistics.finish()
-    n_stored = partition.n_stored(form.n_features)
-    index = np.int32 if n_stored < 2**31 else np.int64
-    with (
-        writer.open("X_data", form.dtype) as values,
-        writer.open("X_indices", index) as columns,
-        writer.open("X_indptr", index) as bounds,
-    ):
-        bounds.append(np.zeros(1, index))
-        done = 0
+
+    def noted_blocks() -> Iterator[Any]:
         for X in blocks:
             X.data[np.isnan(X.data) & np.isin(X.indices, list(form.categories))] = NO_CATEGORY
-            values.append(X.data)
-            columns.append(X.indices)
-            bounds.append(X.indptr[1:].astype(np.int64) + done)
-            done += X.nnz
             statistics.add(_without_codes(X, form))
+            yield X
+
+    save_sparse(writer, form.dtype, partition.n_stored(form.n_features), noted_blocks())
     return statistics.finish()
 
 
@@ -781,18 +694,17 @@ def _without_codes(X: Any, form: PartitionForm) -> Any:
     return X
 
 
-def _facts(written: Written, n_partitions: int) -> dict[str, Any]:
-    form = written.form
+def _facts(form: PartitionForm, partitions: Sequence[PartitionEntry], n_partitions: int) -> dict[str, Any]:
     return {
         "partitioned_by": "blake2b-64 of the query id",
         "partitions_asked_for": n_partitions,
-        "queries": written.n_queries,
-        "documents": written.n_docs,
+        "queries": sum(partition.queries for partition in partitions),
+        "documents": sum(partition.documents for partition in partitions),
         "features": form.n_features,
         "kind": "sparse" if form.is_sparse else "dense",
         "dtype": str(form.dtype),
         "document_ids": form.has_doc_ids,
         "feature_names": None if form.names is None else list(form.names),
         "categorical": sorted(form.categories),
-        "partitions": [vars(partition) for partition in written.partitions],
+        "partitions": [vars(partition) for partition in partitions],
     }

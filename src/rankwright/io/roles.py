@@ -1,7 +1,8 @@
 """The names of columns: THE list, for every command, container and format; or columns named by the user.
 
 Names are compared in lower case with ``_`` for blanks and hyphens, so ``Doc ID``, ``doc-id`` and ``doc_id`` are the
-same. Of several columns with names of one role, the one named first in the list is taken.
+same. Of several columns with names of one role, the one named first in the list is taken. Which columns are features is
+decided in :func:`feature_layout`.
 """
 
 from __future__ import annotations
@@ -56,12 +57,12 @@ TEXTS = frozenset(
         *("note", "notes", "comment", "comments", "explanation", "rationale", "judge", "annotator", "rater"),
     )
 )
-"""Columns of a table of judgements or features that are for people to read."""
+"""Columns that are for people to read, where they hold text; columns of numbers with these names are features."""
 
 BESIDE = frozenset(
     (
         *("position", "doc_position", "rank", "iteration", "timestamp"),
-        *("judge_id", "annotator_id", "rater_id", "user_id", "session_id"),
+        *("judge", "judge_id", "annotator", "annotator_id", "rater", "rater_id", "user_id", "session_id"),
     )
 )
 """Columns that hold numbers in tables of judgements, and are no reason to take a table for features."""
@@ -75,10 +76,10 @@ CLICKS = ("query", "docid", "position", "clicked", "count", "session", "user", "
 TABLES = ("id", "title", "text", "qid", "query", "docid", "label", "score", "feature", "skip", "categorical")
 """The roles that ``--columns`` of the other commands knows."""
 
-_ALIASES = {"document": "docid"}  # roles as `clicks --columns` calls them
 _SEVERAL = ("feature", "skip", "categorical")
 _GAPS = re.compile(r"[\s\-]+")
 _SHOWN = 8  # columns in a message
+_QUEPID = frozenset(("case_name", "doc_position"))  # its detailed export: judgements, and fields of documents
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ def plain(name: str) -> str:
 
 
 def find(names: Iterable[str], role: str, columns: Columns | None = None, candidates: Sequence[str] = ()) -> str | None:
-    """Find the column of a role: the one the user names, else the first with an accepted name (or of ``known``).
+    """Find the column of a role: the one the user names, else the first with an accepted name (of ``candidates``).
 
     Examples
     --------
@@ -146,13 +147,7 @@ def find_query(names: Sequence[str], columns: Columns | None = None, *, text_fir
 
 
 def accepted(*roles: str) -> str:
-    """Return the accepted names of roles, for messages.
-
-    Examples
-    --------
-    >>> accepted("title")
-    'title, headline, name'
-    """
+    """Return the accepted names of roles, for messages."""
     return ", ".join(dict.fromkeys(name for role in roles for name in ROLES[role]))
 
 
@@ -195,6 +190,72 @@ def check_columns(
                 raise InputError(f"no column {name!r}, named for {role}; its columns: {listed(names)}", path, line)
 
 
+def feature_layout(
+    names: Sequence[str],
+    columns: Columns | None = None,
+    kinds: Mapping[str, str] | None = None,
+    features: Sequence[str] | None = None,
+) -> ColumnLayout | None:
+    """Find the roles of columns; None if there are no features, queries or labels.
+
+    Features are ``features``, in this order, or all other columns but texts for people to read. The rule of every
+    container: a column called ``title`` is a feature if it holds numbers or declared categories, by ``kinds``, and is
+    skipped otherwise.
+
+    Examples
+    --------
+    >>> print(feature_layout(["query_id", "Grade", "url", "bm25", "title"]))
+    queries 'query_id', documents 'url', labels 'Grade', 1 feature; skipped 'title'
+    >>> feature_layout(["query_id", "grade", "bm25", "title"], kinds={"title": "number"}).features
+    ['bm25', 'title']
+    """
+    check_columns(columns, names)
+    qid, label, docid = find_query(names, columns), find(names, "label", columns), find(names, "docid", columns)
+    if qid is None or label is None or (not columns and {plain(name) for name in names} >= _QUEPID):
+        return None
+    others = [name for name in names if name not in (qid, label, docid)]
+    asked, unwanted = named_in(columns, "categorical"), named_in(columns, "skip")
+    if features is not None:
+        wanted = list(features)
+    elif named_in(columns, "feature"):
+        wanted = [name for name in others if name in {*asked, *named_in(columns, "feature")}]
+    else:
+        declared = [name for name, kind in (kinds or {}).items() if kind in ("number", "category")]
+        wanted = [name for name in others if name and (name in {*asked, *declared} or plain(name) not in TEXTS)]
+    chosen = [name for name in wanted if name not in unwanted]
+    if not chosen:
+        return None
+    return ColumnLayout(qid, label, docid, chosen, [name for name in others if name not in chosen], asked)
+
+
+def required_layout(
+    names: Sequence[str],
+    columns: Columns | None = None,
+    kinds: Mapping[str, str] | None = None,
+    features: Sequence[str] | None = None,
+) -> ColumnLayout:
+    """Like :func:`feature_layout`; what is missing is an error."""
+    for name in features or ():
+        if name not in names:
+            raise InputError(f"there is no column {name!r}; the columns are {listed(names)}")
+    layout = feature_layout(names, columns, kinds, features)
+    if layout is not None:
+        return layout
+    if not names:
+        raise InputError("the table has no columns")
+    missing = lacking(names, columns, "qid", "label")
+    if missing:
+        raise InputError(f"has the columns {listed(names)}; {missing}")
+    raise InputError(f"no feature columns among {listed(names)}; expected one or more beside queries and labels")
+
+
+def undecided(names: Sequence[str], columns: Columns | None) -> list[str]:
+    """The columns of text, such as ``title``, whose cells must tell whether they are features."""
+    layouts = [feature_layout(names, columns, kinds) for kinds in (dict.fromkeys(names, "number"), None)]
+    largest, smallest = (() if layout is None else layout.features for layout in layouts)
+    return [name for name in largest if name not in set(smallest)]
+
+
 def parse_columns(text: str | None, roles: Sequence[str] = TABLES) -> dict[str, str] | None:
     """Parse columns as an option gives them, ``ROLE=NAME,ROLE=NAME``, with the roles that the command knows.
 
@@ -209,7 +270,7 @@ def parse_columns(text: str | None, roles: Sequence[str] = TABLES) -> dict[str, 
     for part in text.split(","):
         role, equals, name = part.partition("=")
         role, name = role.strip().lower(), name.strip()
-        role = _ALIASES.get(role, role)
+        role = "docid" if role == "document" else role  # as `clicks --columns` calls it
         if not equals or role not in roles or not name:
             expected = f"ROLE=NAME, separated by commas, with the roles {', '.join(roles)}"
             raise InputError(f"--columns is {text!r}; expected {expected}")

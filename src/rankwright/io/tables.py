@@ -2,7 +2,7 @@
 
 A :class:`Table` has the names of its columns and its rows, each with its line (of an array, Parquet or a frame: the
 number of the row, from 1). See :mod:`rankwright.io.roles` for what its columns are for; features are read
-from it column by column in :mod:`rankwright.io.features`.
+from it column by column in :mod:`rankwright.io.frames`.
 
 Delimited text has a header line. Cells may be quoted, with delimiters, line ends and doubled quotation marks inside; a
 byte order mark and Windows line ends are taken off. Rows are read one by one, in one pass over the lines, however long
@@ -13,17 +13,20 @@ lenient one it joins ``"x"y`` to one cell, and its limit on the length of cells 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from rankwright._types import Array
 from rankwright.errors import InputError, shown
-from rankwright.io.files import CHUNK_BYTES, OpenFile, Progress
-from rankwright.io.frames import columns_of, import_library
-from rankwright.io.roles import MISSING, Columns, accepted, check_columns, find, listed
+from rankwright.io.files import CHUNK_BYTES, MAX_FIELD, OpenFile, Progress, Source, check_text, open_file
+from rankwright.io.frames import columns_of, import_library, kinds_of
+from rankwright.io.roles import MISSING, Columns, accepted, find, listed
 
 # JSON from files: values, objects on lines, arrays of objects; errors name the line.
 
@@ -45,25 +48,10 @@ def parse_json(text: str | bytes) -> Any:
     return value
 
 
-def is_shallow(value: Any) -> bool:
-    """Whether lists and objects are nested at most 50 levels deep.
-
-    Examples
-    --------
-    >>> is_shallow({"a": [1, [2]]})
-    True
-    """
-    level = [value]
-    for _ in range(_DEEPEST):
-        level = [
-            item
-            for outer in level
-            if isinstance(outer, list | dict)
-            for item in (outer.values() if isinstance(outer, dict) else outer)
-        ]
-        if not level:
-            return True
-    return False
+def is_shallow(value: Any, levels: int = _DEEPEST) -> bool:
+    """Whether lists and objects are nested at most so many levels deep."""
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return levels > 0 and all(is_shallow(item, levels - 1) for item in items)
 
 
 def json_value(text: str, path: str | Path, line: int | None, expected: str) -> Any:
@@ -154,25 +142,16 @@ class Table:
 
     def by_column(self) -> tuple[dict[str, list[Any]], list[int]]:
         """Return all values by column, and the line of every row."""
-        lines: list[int] = []
-        rows: list[list[Any]] = []
-        for line, cells in self.full_rows():
-            lines.append(line)
-            rows.append(cells)
-        columns = map(list, zip(*rows, strict=True)) if rows else ([] for _ in self.names)
-        return dict(zip(self.names, columns, strict=True)), lines
+        rows = list(self.full_rows())
+        columns = zip(*(cells for _, cells in rows), strict=True) if rows else ([] for _ in self.names)
+        return dict(zip(self.names, map(list, columns), strict=True)), [line for line, _ in rows]
 
     def uneven(self, n_cells: int, line: int) -> InputError:
-        """Return the error of a row with another number of cells than the header."""
         cells = "1 cell" if n_cells == 1 else f"{n_cells} cells"
-        what = f"{cells}; expected {len(self.names)}, as in the header"
+        problem = f"{cells}; expected {len(self.names)}, as in the header"
         if n_cells > len(self.names):
-            what += f" (put a cell with {DELIMITERS[self.delimiter]} in it between quotation marks)"
-        return InputError(what, self.path, line)
-
-    def check(self, columns: Columns | None) -> None:
-        """Reject a column that the user names and that is not there."""
-        check_columns(columns, self.names, self.path, 1)
+            problem += f" (put a cell with {DELIMITERS[self.delimiter]} in it between quotation marks)"
+        return InputError(problem, self.path, line)
 
     def column(self, role: str, columns: Columns | None = None) -> str:
         """Return the column of a role; without one it is an error that lists the accepted names."""
@@ -253,7 +232,7 @@ def parquet_table(file: OpenFile, progress: Progress | None = None) -> Table:
     with reading_parquet(file.path):
         parquet = parquet_file(file)
         columns = columns_of(parquet.schema_arrow.empty_table())
-    return Table(list(columns.names), file.path, _parquet_rows(parquet, file.path, progress), kinds=columns.kinds())
+    return Table(list(columns.names), file.path, _parquet_rows(parquet, file.path, progress), kinds=kinds_of(columns))
 
 
 def _parquet_rows(parquet: Any, path: str | Path, progress: Progress | None) -> Iterator[tuple[int, list[Any]]]:
@@ -268,15 +247,14 @@ def _parquet_rows(parquet: Any, path: str | Path, progress: Progress | None) -> 
 
 
 def frame_table(frame: Any, path: str = "the data frame") -> Table:
-    """Make a table of a pandas or polars data frame or a pyarrow table."""
     columns = columns_of(frame)
     values = {name: columns.objects(name) for name in columns.names}
     rows = ((row, list(cells)) for row, cells in enumerate(zip(*values.values(), strict=True), 1))
-    return Table(list(columns.names), path, rows, kinds=columns.kinds())
+    return Table(list(columns.names), path, rows, kinds=kinds_of(columns))
 
 
 def parquet_file(file: OpenFile) -> Any:
-    """Open a file with pyarrow; :func:`reading_parquet` reports errors."""
+    """A file opened with pyarrow; :func:`reading_parquet` reports errors."""
     file.raw.seek(0)
     # pre_buffer=True would hold the whole file in memory, no buffer_size a whole group of rows.
     return import_library("pyarrow.parquet").ParquetFile(file.raw, pre_buffer=False, buffer_size=_BUFFER_BYTES)
@@ -291,8 +269,8 @@ def reading_parquet(path: str | Path) -> Iterator[None]:
     except InputError as error:
         raise InputError(error.message, path if error.path is None else error.path, error.line) from None
     except arrow.ArrowMemoryError as error:  # a damaged page may claim 2 GiB
-        what = f"a part of it does not fit into memory ({_first_line(error)})"
-        raise InputError(f"{what}; expected a complete parquet file", path) from None
+        problem = f"a part of it does not fit into memory ({_first_line(error)})"
+        raise InputError(f"{problem}; expected a complete parquet file", path) from None
     except MemoryError:
         raise
     except (arrow.ArrowException, UnicodeDecodeError) as error:  # also names of columns that are not UTF-8
@@ -335,20 +313,18 @@ def is_number(text: str) -> bool:
 
 
 def utf8_lines(file: OpenFile, progress: Progress | None = None, size: int = CHUNK_BYTES) -> Iterator[tuple[int, str]]:
-    """The lines of a file that must be UTF-8; it is read in pieces of ``size``."""
+    """The lines of a file that must be UTF-8, read in pieces of ``size`` bytes."""
     number = 1
     for chunk in file.chunks(progress, size):
         try:
             text = chunk.decode()
         except UnicodeDecodeError as error:
             line = number + chunk.count(b"\n", 0, error.start)
-            what = f"byte {chunk[error.start]:#04x} is not valid UTF-8"
-            raise InputError(f"{what}; expected UTF-8, as programs save it when asked to", file.path, line) from None
+            problem = f"byte {chunk[error.start]:#04x} is not valid UTF-8"
+            raise InputError(f"{problem}; expected UTF-8, as programs save it when asked to", file.path, line) from None
         if number == 1:
             text = text.removeprefix(BOM)
-        if "\0" in text:
-            line = number + text.count("\n", 0, text.index("\0"))
-            raise InputError("is not a text file (it has a NUL byte)", file.path, line)
+        check_text(chunk, number, file.path)
         lines = text.split("\n")
         if not lines[-1]:
             lines.pop()
@@ -424,3 +400,128 @@ def _quoted_cell(
             what = "a quotation mark is never closed" if following is None else "a cell of more than 64 MiB"
             raise InputError(f"{what}; expected quotation marks in pairs", path, first)
         text, at = following[1].removesuffix("\r"), 0
+
+
+# Text with columns separated by white space and no header: TREC's qrels and runs, score files, group sizes.
+#
+# Numpy splits whole chunks at once: a field starts where white space is followed by another byte. The number of fields
+# is checked on every line.
+
+
+@dataclass(frozen=True)
+class FieldColumns:
+    """The fields of some lines: chosen columns as byte strings, with the line number of each row (from 1)."""
+
+    fields: dict[str, Array]
+    lines: Array
+    path: str | Path
+
+    def numbers(self, column: str) -> Array:
+        """A column as finite float64."""
+        texts = self.fields[column]
+        values, odd = _plain_decimals(texts)
+        values[odd] = [_number(text) for text in texts[odd].tolist()]
+        finite = np.isfinite(values)
+        if not finite.all():
+            row = int(np.argmin(finite))
+            text = texts[row].decode("utf-8", "replace")
+            raise InputError(f"{column} is {text!r}; expected a finite number", self.path, int(self.lines[row]))
+        return values
+
+
+def read_fields(
+    source: Source, names: Sequence[str], wanted: Sequence[str], progress: Progress | None = None
+) -> Iterator[FieldColumns]:
+    """Read a file in chunks; every line that is not blank must have as many fields as there are ``names``."""
+    first_line = 1
+    empty = True
+    with open_file(source) as file:
+        for chunk in file.chunks(progress):
+            columns = _split(chunk, names, wanted, file.path, first_line)
+            first_line += chunk.count(b"\n")
+            if len(columns.lines):
+                empty = False
+                yield columns
+        if empty:
+            raise InputError(f"is empty; expected lines of: {' '.join(names)}", file.path)
+
+
+def _split(
+    chunk: bytes, names: Sequence[str], wanted: Sequence[str], path: str | Path, first_line: int
+) -> FieldColumns:
+    check_text(chunk, first_line, path, f"; expected lines of: {' '.join(names)}")
+    buffer = np.frombuffer(chunk, np.uint8)
+    blank = buffer <= ord(" ")
+    before = np.concatenate([[True], blank[:-1]])
+    starts = np.flatnonzero(~blank & before)
+    ends = np.flatnonzero(blank & ~before)
+    if len(ends) < len(starts):
+        ends = np.append(ends, len(buffer))
+    newlines = np.flatnonzero(buffer == ord("\n"))
+    if not chunk.endswith(b"\n"):
+        newlines = np.append(newlines, len(buffer))
+    fields_per_line = np.diff(np.searchsorted(starts, newlines), prepend=0)
+    used = np.flatnonzero(fields_per_line)
+    wrong = fields_per_line[used] != len(names)
+    if wrong.any():
+        line = used[int(np.argmax(wrong))]
+        n_fields = int(fields_per_line[line])
+        problem = f"{n_fields} field{'s' if n_fields > 1 else ''}; expected {len(names)}: {' '.join(names)}"
+        raise InputError(problem, path, first_line + int(line))
+    lines = used + first_line
+    spans = {name: slice(names.index(name), None, len(names)) for name in wanted}
+    fields = {name: _gather(buffer, starts[span], ends[span], lines, path) for name, span in spans.items()}
+    return FieldColumns(fields, lines, path)
+
+
+def _gather(buffer: Array, starts: Array, ends: Array, lines: Array, path: str | Path) -> Array:
+    """The bytes between starts and ends as one array of fixed-width byte strings."""
+    if len(starts) == 0:
+        return np.empty(0, "S1")
+    lengths = ends - starts
+    width = int(lengths.max())
+    if width > MAX_FIELD:
+        line = int(lines[int(np.argmax(lengths))])
+        raise InputError(f"a field of {width} bytes; expected at most {MAX_FIELD}", path, line)
+    padded = np.concatenate([buffer, np.zeros(width, np.uint8)])
+    windows = np.lib.stride_tricks.sliding_window_view(padded, width)
+    texts = windows[starts]
+    if int(lengths.min()) < width:
+        texts *= np.arange(width) < lengths[:, None]
+    return texts.reshape(-1).view(f"S{width}")
+
+
+def _number(text: bytes) -> float:
+    try:
+        return float("nan") if b"_" in text else float(text)
+    except ValueError:
+        return float("nan")
+
+
+def _plain_decimals(texts: Array) -> tuple[Array, Array]:
+    """Read numbers like -12.5 column by column; those with more than 15 digits or another form are marked odd.
+
+    Exact: up to 15 digits fit a float64 without rounding, and one division by a power of ten up to 10^15 rounds once.
+    """
+    characters = texts.view(np.uint8).reshape(len(texts), -1)
+    mantissa = np.zeros(len(texts), np.int64)
+    digits, decimals = np.zeros(len(texts), np.uint8), np.zeros(len(texts), np.uint8)
+    after_point = np.zeros(len(texts), np.uint8)
+    first = characters[:, 0]
+    signed = (first == ord("-")) | (first == ord("+"))
+    odd = np.zeros(len(texts), bool)
+    for column in range(min(characters.shape[1], 18)):
+        character = characters[:, column]
+        digit = character - np.uint8(ord("0"))  # wraps around below "0"
+        is_digit = digit < 10
+        is_point = character == ord(".")
+        mantissa = np.where(is_digit, mantissa * 10 + digit, mantissa)
+        digits += is_digit
+        decimals += is_digit & after_point
+        odd |= ~(is_digit | is_point | (character == 0)) | (is_point & (after_point > 0))
+        if column == 0:
+            odd &= ~signed
+        after_point |= is_point
+    odd |= (digits == 0) | (digits > 15) | (characters[:, 18:] != 0).any(axis=1)
+    values = mantissa / 10.0 ** np.minimum(decimals, 15)
+    return np.where(first == ord("-"), -values, values), odd

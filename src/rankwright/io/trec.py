@@ -22,8 +22,7 @@ from rankwright._types import Array
 from rankwright.data.order import gather_queries, query_of_row, rank_order, sizes_to_indptr
 from rankwright.data.trec_table import TrecTable, gathered_table
 from rankwright.errors import InputError, InputWarning, shown
-from rankwright.io.fields import MAX_FIELD, read_fields
-from rankwright.io.files import OpenFile, Progress, Source, open_file, replace_file
+from rankwright.io.files import MAX_FIELD, OpenFile, Progress, Source, open_file, replace_file
 from rankwright.io.frames import columns_of, import_library, is_frame
 from rankwright.io.roles import (
     DOCUMENT,
@@ -47,6 +46,7 @@ from rankwright.io.tables import (
     json_lines,
     json_value,
     open_table,
+    read_fields,
     start_of,
     utf8_lines,
 )
@@ -65,13 +65,7 @@ def is_catalogued(path: object) -> bool:
 
 
 def collection_of(path: str | Path, part: str) -> Any:
-    """A collection that has ``docs``, ``queries`` or ``qrels``; the package downloads what it lacks.
-
-    Examples
-    --------
-    >>> collection_of("ir_datasets:vaswani", "docs")  # doctest: +SKIP
-    Dataset(id='vaswani', provides=['docs', 'queries', 'qrels'])
-    """
+    """A collection that has ``docs``, ``queries`` or ``qrels``; the package downloads what it lacks."""
     package = import_library("ir_datasets")
     name = str(path).removeprefix(PREFIX)
     try:
@@ -119,8 +113,8 @@ class JudgedRows:
                 problem = "is empty" if not word else f"has {len(word):,} characters"
                 raise InputError(f"the {what} {problem}; expected up to {MAX_FIELD}", self.path, line)
         if len(words["document id"].split()) != 1:
-            what = f"the document id {shown(document)} contains whitespace"
-            raise InputError(f"{what}; expected one word (for TREC files)", self.path, line)
+            problem = f"the document id {shown(document)} contains whitespace"
+            raise InputError(f"{problem}; expected one word (for TREC files)", self.path, line)
         self.queries.append(words["query"])
         self.documents.append(words["document id"])
         self.values.append(_number(value, _VALUES[self.what][1], self.path, line))
@@ -140,13 +134,7 @@ class JudgedRows:
 
 
 def query_word(text: str) -> str:
-    """The id of a query that has only a text.
-
-    Examples
-    --------
-    >>> query_word(" red  dress")
-    'red_dress'
-    """
+    """The id of a query that has only a text."""
     return "_".join(text.split())
 
 
@@ -173,7 +161,7 @@ def judgement_layout(
     return ColumnLayout(query, value, document, [], [name for name in names if name not in (query, document, value)])
 
 
-def no_layout(names: Sequence[str], columns: Columns | None, what: What) -> str:
+def _no_layout(names: Sequence[str], columns: Columns | None, what: What) -> str:
     """Say which columns were expected of judgements or a run, and what the missing ones may be called."""
     role, word = _VALUES[what]
     missing = lacking([str(name) for name in names], columns, "qid", "docid", role)
@@ -231,23 +219,6 @@ def beir_qrels(folder: Path) -> Path | None:
     return paths[0] if paths else None
 
 
-def in_folder(source: Source) -> Source:
-    """Return the file of judgements: that of a BEIR folder, or the one given."""
-    if isinstance(source, OpenFile) or not Path(source).is_dir():
-        return source
-    judgements = beir_qrels(Path(source))
-    if judgements is None:
-        raise InputError("is a folder without qrels/*.tsv; expected a file of judgements, or a BEIR folder", source)
-    return judgements
-
-
-def catalogued(path: str | Path) -> JudgedRows:
-    judged = JudgedRows(path)
-    for qrel in collection_of(path, "qrels").qrels_iter():
-        judged.add(qrel.query_id, qrel.doc_id, qrel.relevance, None)
-    return judged.finish()
-
-
 def _read_table(file: OpenFile, judged: JudgedRows, columns: Columns | None, progress: Progress | None) -> None:
     _add_rows(open_table(file, progress).named(), judged, columns)
 
@@ -261,7 +232,7 @@ def _add_rows(
         if chosen is None:
             chosen = judgement_layout(list(row), columns, judged.what)
             if chosen is None:
-                raise InputError(no_layout(list(row), columns, judged.what), judged.path, line)
+                raise InputError(_no_layout(list(row), columns, judged.what), judged.path, line)
             judged.layout = judged.layout or str(chosen)
         judged.add(row.get(chosen.qid), row.get(chosen.docid or ""), row.get(chosen.label), line)
 
@@ -288,9 +259,8 @@ def _add_json(content: Any, judged: JudgedRows, columns: Columns | None, line: i
             _add_ratings(item, judged, line)
         return
     if not isinstance(content, dict):
-        raise InputError(
-            f"a JSON {type(content).__name__}; expected columns for query, docid and rating", judged.path, line
-        )
+        problem = f"a JSON {type(content).__name__}; expected columns for query, docid and rating"
+        raise InputError(problem, judged.path, line)
     content = content["_source"] if isinstance(content.get("_source"), dict) else content
     listed = next((content[key] for key in _LISTS if isinstance(content.get(key), list)), None)
     if listed is not None:
@@ -322,8 +292,8 @@ def _read_letor(file: OpenFile, judged: JudgedRows, columns: Columns | None, pro
 
     labels, qid, documents = read_letor_labels(file, progress=progress)
     if documents is None or (documents == "").any():
-        what = "has lines without document ids"
-        raise InputError(f"{what}; expected `# docid = X` or `# X query` at the end of every line", file.path)
+        expected = "expected `# docid = X` or `# X query` at the end of every line"
+        raise InputError(f"has lines without document ids; {expected}", file.path)
     judged.queries, judged.documents = qid.tolist(), documents.tolist()
     judged.values, judged.lines = labels.tolist(), [0] * len(labels)
     judged.layout = "LETOR lines, with the documents that their comments name"
@@ -343,16 +313,15 @@ def _number(value: Any, word: str, path: str | Path, line: int | None) -> float:
     return number
 
 
-def frame_columns(frame: Any, what: What) -> tuple[Array, Array, Array]:
-    """Return the queries, documents and numbers of a data frame of judgements or of a run.
+def _of_frame(frame: Any, what: What) -> TrecTable:
+    """Judgements or a run from a data frame, by the rules of tables in files.
 
-    The rules are those of tables in files: rows without a document or a rating are skipped with a warning; the words of
-    a query are joined.
+    Rows without a document or a rating are skipped with a warning; the words of a query are joined.
     """
     columns = columns_of(frame)
     layout = judgement_layout(columns.names, None, what)
     if layout is None or layout.docid is None:
-        raise InputError(f"the data frame of the {what} {no_layout(columns.names, None, what)}")
+        raise InputError(f"the data frame of the {what} {_no_layout(columns.names, None, what)}")
     if columns.number_type(layout.label) is None:
         raise InputError(f"the column {layout.label!r} of the {what} has a non-numeric value; expected numbers")
     values = {name: columns.values(name) for name in (layout.qid, layout.docid, layout.label)}
@@ -370,7 +339,7 @@ def frame_columns(frame: Any, what: What) -> tuple[Array, Array, Array]:
         warnings.warn(f"the data frame of the {what}: {skipped}", InputWarning, stacklevel=4)
         values = {name: column[kept] for name, column in values.items()}
     queries, documents = _words(values[layout.qid], query_word), _words(values[layout.docid], str.strip)
-    return queries, documents, np.asarray(values[layout.label], np.float64)
+    return _of_columns(queries, documents, values[layout.label], what)
 
 
 def _words(values: Array, word: Callable[[str], str]) -> Array:
@@ -405,11 +374,21 @@ def read_qrels(path: Source, progress: Progress | None = None, *, columns: Colum
     >>> qrels = read_qrels("qrels.txt")  # doctest: +SKIP
     >>> ratings = read_qrels("ratings.csv", columns={"label": "stars"})  # doctest: +SKIP
     """
-    if not isinstance(path, OpenFile) and is_catalogued(path):
-        return _of_rows(catalogued(path))
-    with open_file(in_folder(path)) as file:  # once: it may be a pipe
-        judged = judged_in(file, columns, progress)
-        return _read(file, TREC, "label", progress) if judged is None else _of_rows(judged)
+    if not isinstance(path, OpenFile):
+        if is_catalogued(path):
+            judged = JudgedRows(path)
+            for qrel in collection_of(path, "qrels").qrels_iter():
+                judged.add(qrel.query_id, qrel.doc_id, qrel.relevance, None)
+            return _of_rows(judged.finish())
+        if Path(path).is_dir():
+            judgements = beir_qrels(Path(path))
+            if judgements is None:
+                problem = "is a folder without qrels/*.tsv; expected a file of judgements, or a BEIR folder"
+                raise InputError(problem, path)
+            path = judgements
+    with open_file(path) as file:  # once: it may be a pipe
+        rows = judged_in(file, columns, progress)
+        return _read(file, TREC, "label", progress) if rows is None else _of_rows(rows)
 
 
 def _of_rows(judged: JudgedRows) -> TrecTable:
@@ -426,12 +405,6 @@ def match_queries(table: TrecTable, queries: Iterable[tuple[str, str]]) -> tuple
     `table`: judgements or a run. `queries`: such as :func:`rankwright.read_queries` returns. Returns `table`: queries
     whose id is known keep it, and so do those that are unknown altogether. `matched`: how many were found by their
     text.
-
-    Examples
-    --------
-    >>> table = TrecTable.from_dict({"red_dress": {"d1": 2.0}, "q2": {"d1": 1.0}})
-    >>> match_queries(table, [("q1", "red dress"), ("q2", "shoes")])[0].query_ids.tolist()
-    ['q1', 'q2']
     """
     ids: set[str] = set()
     by_text: dict[str, str] = {}
@@ -470,16 +443,21 @@ def read_run(path: Source, progress: Progress | None = None, *, columns: Columns
         return _read(file, _RUN, "score", progress) if scored is None else _of_rows(scored)
 
 
-def _read(source: Source, names: tuple[str, ...], value: str, progress: Progress | None) -> TrecTable:
-    with open_file(source) as file:
-        path = file.path
-        chunks = list(read_fields(file, names, ("query", "document", value), progress))
-    values = np.concatenate([chunk.numbers(value) for chunk in chunks])
-    query = np.concatenate([chunk.fields["query"] for chunk in chunks])
-    documents = np.concatenate([chunk.fields["document"] for chunk in chunks])
-    lines = np.concatenate([chunk.lines for chunk in chunks])
+def _read(file: OpenFile, names: tuple[str, ...], value: str, progress: Progress | None) -> TrecTable:
+    fields, values, lines = _read_columns(file, names, ("query", "document"), value, progress)
     hint = ", or `evaluate --subtopics` if the second column is the subtopic" if names == TREC else ""
-    return gathered_table(query, documents, values, lines, Path(path).name, path, f"once{hint}")
+    name = Path(file.path).name
+    return gathered_table(fields["query"], fields["document"], values, lines, name, file.path, f"once{hint}")
+
+
+def _read_columns(
+    file: OpenFile, names: Sequence[str], words: Sequence[str], number: str, progress: Progress | None
+) -> tuple[dict[str, Array], Array, Array]:
+    """Columns of words and one of numbers, and the line of every row, of a file with the columns ``names``."""
+    chunks = list(read_fields(file, names, (*words, number), progress))
+    fields = {name: np.concatenate([chunk.fields[name] for chunk in chunks]) for name in words}
+    numbers = np.concatenate([chunk.numbers(number) for chunk in chunks])
+    return fields, numbers, np.concatenate([chunk.lines for chunk in chunks])
 
 
 def write_qrels(table: TrecTable, path: str | Path) -> None:
@@ -532,10 +510,6 @@ def _plain(number: float) -> bytes:
 # with strata   query iteration document stratum label           a label below 0: in the pool, and not sampled
 
 
-_SUBTOPICS = ("query", "subtopic", "document", "label")
-_STRATA = ("query", "iteration", "document", "stratum", "label")
-
-
 def read_subtopics(path: Source, progress: Progress | None = None) -> TrecTable:
     """Read judgements by subtopic, for measures of diversity.
 
@@ -556,18 +530,15 @@ def read_subtopics(path: Source, progress: Progress | None = None) -> TrecTable:
     --------
     >>> qrels = read_subtopics("qrels.diversity.txt")  # doctest: +SKIP
     """
-    fields, labels, lines, name, indptr, queries = _read_pooled(path, _SUBTOPICS, progress)
+    names = ("query", "subtopic", "document", "label")
+    fields, labels, lines, name, indptr, queries = _read_pooled(path, names, progress)
     query = query_of_row(indptr)
     order = np.lexsort((fields["subtopic"], fields["document"], query))
     order = order[np.lexsort((-np.arange(len(order)), query[order]))]  # ids descending within a query
     query, document, subtopic = query[order], fields["document"][order], fields["subtopic"][order]
     labels, lines = labels[order], lines[order]
-    same = (query[1:] == query[:-1]) & (document[1:] == document[:-1])
-    twice = np.flatnonzero(same & (subtopic[1:] == subtopic[:-1]))
-    if len(twice):
-        first, second = sorted(lines[[twice[0], twice[0] + 1]].tolist())
-        what = f"duplicate document {_text(document[twice[0]])!r} for subtopic {_text(subtopic[twice[0]])!r}"
-        raise InputError(f"{what} (first on line {first}); expected once", name, second)
+    same = _repeats(query, document)
+    _check_once(same & _repeats(subtopic), lines, name, document, subtopic)
     start = np.flatnonzero(np.append(True, ~same))
     row = np.cumsum(np.append(True, ~same)) - 1
     numbers = _numbered(query, subtopic)
@@ -593,14 +564,11 @@ def read_strata(path: Source, progress: Progress | None = None) -> TrecTable:
     --------
     >>> qrels = read_strata("qrels.sampled.txt")  # doctest: +SKIP
     """
-    fields, labels, lines, name, indptr, queries = _read_pooled(path, _STRATA, progress)
+    names = ("query", "iteration", "document", "stratum", "label")
+    fields, labels, lines, name, indptr, queries = _read_pooled(path, names, progress)
     query, document = query_of_row(indptr), fields["document"]
     order = np.lexsort((document, query))
-    twice = np.flatnonzero((query[order][1:] == query[order][:-1]) & (document[order][1:] == document[order][:-1]))
-    if len(twice):
-        first, second = sorted(lines[order[[twice[0], twice[0] + 1]]].tolist())
-        what = f"duplicate document {_text(document[order[twice[0]]])!r} (first on line {first})"
-        raise InputError(f"{what}; expected once", name, second)
+    _check_once(_repeats(query[order], document[order]), lines[order], name, document[order])
     return TrecTable(queries, indptr, document, labels, Path(name).name, strata=_numbered(query, fields["stratum"]))
 
 
@@ -608,18 +576,30 @@ def _read_pooled(
     source: Source, names: tuple[str, ...], progress: Progress | None
 ) -> tuple[dict[str, Array], Array, Array, str, Array, Array]:
     """The columns of a file, its labels and the line of every row, query by query; its name; boundaries and ids."""
-    wanted = [name for name in names if name != "iteration"]
+    words = [name for name in names if name not in ("iteration", "label")]
     with open_file(source) as file:
-        chunks = list(read_fields(file, names, wanted, progress))
+        fields, labels, lines = _read_columns(file, names, words, "label", progress)
         path = str(file.path)
-    fields = {key: np.concatenate([chunk.fields[key] for chunk in chunks]) for key in wanted}
-    labels = np.concatenate([chunk.numbers("label") for chunk in chunks])
-    lines = np.concatenate([chunk.lines for chunk in chunks])
     rows, indptr, queries = gather_queries(fields["query"])
     if rows is not None:
         fields, labels, lines = {key: column[rows] for key, column in fields.items()}, labels[rows], lines[rows]
     ids = np.array([_text(word) for word in queries.tolist()], dtype=str)
     return fields, labels, lines, path, indptr, ids
+
+
+def _repeats(*columns: Array) -> Array:
+    """Whether the values of each row but the first are those of the row before."""
+    return np.logical_and.reduce([column[1:] == column[:-1] for column in columns])
+
+
+def _check_once(repeats: Array, lines: Array, path: str, document: Array, subtopic: Array | None = None) -> None:
+    """Refuse sorted rows of which one repeats the row before."""
+    if repeats.any():
+        row = int(np.argmax(repeats))
+        first, second = sorted(lines[[row, row + 1]].tolist())
+        where = "" if subtopic is None else f" for subtopic {_text(subtopic[row])!r}"
+        problem = f"duplicate document {_text(document[row])!r}{where} (first on line {first})"
+        raise InputError(f"{problem}; expected once", path, second)
 
 
 def _numbered(query: Array, names: Array) -> Array:
@@ -649,39 +629,27 @@ _FORMS = "a file, a TrecTable, {query: {document: number}}, a data frame, or an 
 
 
 def trec_table(source: TrecSource, what: What) -> TrecTable:
-    """Judgements or a run in any form, as a table.
-
-    `source`: the judgements or the run. `what` ({"run", "qrels"}): which of the two it is.
-
-    Examples
-    --------
-    >>> trec_table({"1": {"d1": 0.5, "d2": 0.25}}, "run").n_docs
-    2
-    """
+    """Judgements or a run in any form, as a table."""
     if isinstance(source, TrecTable):
         return source
     if isinstance(source, str | Path):
         return read_run(source) if what == "run" else read_qrels(source)
     if is_frame(source):
-        return _of_columns(*frame_columns(source, what), what)
+        return _of_frame(source, what)
     if type(source).__module__.partition(".")[0] == "ranx":
         name = str(getattr(source, "name", None) or what)
         return TrecTable.from_dict(source.to_dict(), name)  # type: ignore[union-attr]
     if isinstance(source, Mapping):
-        return _of_mapping(source, what)
+        for query, row in source.items():
+            if not isinstance(row, Mapping):
+                raise InputError(f"the {what} has {shown(row)} for query {query!r}; expected {{document: number}}")
+        return TrecTable.from_dict(source, what)
     if isinstance(source, Iterable) and not isinstance(source, bytes):
-        return _of_frame(source, what)
+        return _of_objects(source, what)
     raise InputError(f"the {what} is a {type(source).__name__}; expected {_FORMS}")
 
 
-def _of_mapping(source: Mapping[Any, Any], what: What) -> TrecTable:
-    for query, row in source.items():
-        if not isinstance(row, Mapping):
-            raise InputError(f"the {what} has {shown(row)} for query {query!r}; expected {{document: number}}")
-    return TrecTable.from_dict(source, what)
-
-
-def _of_frame(rows: Iterable[Any], what: What) -> TrecTable:
+def _of_objects(rows: Iterable[Any], what: What) -> TrecTable:
     """Rows with the attributes ``query_id``, ``doc_id`` and ``score`` or ``relevance``, as ir_measures has them."""
     value = "score" if what == "run" else "relevance"
     triples = []
@@ -689,9 +657,8 @@ def _of_frame(rows: Iterable[Any], what: What) -> TrecTable:
         try:
             triples.append((row.query_id, row.doc_id, float(getattr(row, value))))
         except (AttributeError, TypeError, ValueError):
-            raise InputError(
-                f"the {what} has {shown(row)}; expected query_id, doc_id and {value} in every row, or {_FORMS}"
-            ) from None
+            expected = f"expected query_id, doc_id and {value} in every row, or {_FORMS}"
+            raise InputError(f"the {what} has {shown(row)}; {expected}") from None
     if not triples:
         raise InputError(f"the {what} is empty; expected at least one document (an iterator can be read only once)")
     queries, documents, values = zip(*triples, strict=True)

@@ -351,7 +351,7 @@ def inverse_propensities(
 
 def _propensities(given: Any, position: Array) -> Array:
     """The propensities of some positions; nan where none is given."""
-    if hasattr(given, "of"):  # `rankwright.clicks.estimates.Propensities`
+    if hasattr(given, "of"):  # `rankwright.clicks.models.Propensities`
         return np.asarray(given.of(position))
     items = given.items() if isinstance(given, Mapping) else enumerate(np.ravel(np.asarray(given, object)), 1)
     try:

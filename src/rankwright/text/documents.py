@@ -18,10 +18,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rankwright.errors import InputError, InputWarning, shown
-from rankwright.io.fields import MAX_FIELD
-from rankwright.io.files import OpenFile, Progress, Source, line_chunks, open_file
+from rankwright.io.files import MAX_FIELD, OpenFile, Progress, Source, line_chunks, open_file
 from rankwright.io.frames import is_frame
-from rankwright.io.roles import Columns, accepted, find, listed, named_in
+from rankwright.io.roles import Columns, accepted, check_columns, find, listed, named_in
 from rankwright.io.tables import (
     BOM,
     PARQUET,
@@ -441,7 +440,7 @@ def document_columns(path: Path, format: str | None = None, columns: Columns | N
             kind = _format_of(file, path) if format is None else format
             if kind in ("csv", "parquet"):
                 table = text_table(tally.lines(file, None), path) if kind == "csv" else parquet_table(file)
-                table.check(columns)
+                check_columns(columns, table.names, table.path, 1)
                 names = table.names
             elif kind == "tsv":
                 first = next((line for _, line in tally.lines(file, None) if line.strip()), "")
@@ -533,7 +532,7 @@ def _records(table: Table, tally: Tally, columns: Columns | None) -> Iterator[Re
     take: Callable[[Any], tuple[str, dict[str, Any]]] = Fields(tally, columns)
     rows: Iterable[tuple[int, Any]] = table.objects or ()
     if table.objects is None:
-        table.check(columns)
+        check_columns(columns, table.names, table.path, 1)
         table.column("id", columns)
         take, rows = Fields(tally, columns).of_cells(table.names, all_text=bool(table.delimiter)), table.full_rows()
     for line, values in rows:

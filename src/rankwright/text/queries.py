@@ -16,8 +16,7 @@ from typing import Any
 
 from rankwright.data.categories import named
 from rankwright.errors import InputError, InputWarning, shown
-from rankwright.io.fields import MAX_FIELD
-from rankwright.io.files import OpenFile, Progress, open_file
+from rankwright.io.files import MAX_FIELD, OpenFile, Progress, open_file
 from rankwright.io.letor import read_letor_queries
 from rankwright.io.roles import DOCUMENT, QUERY_ID, QUERY_TEXT, Columns, check_columns, find, listed, plain
 from rankwright.io.tables import HEADER_BYTES, PARQUET, Lines, Table, header_cells, open_table, start_of, utf8_lines
