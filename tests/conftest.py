@@ -16,6 +16,10 @@ settings.load_profile("no deadline")
 # Tests start many processes, and each worker collects all files: compiled bytecode is shared, whatever the shell says.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# Workers take all cores: threads of BLAS, LightGBM and XGBoost would wait for one by spinning, which took half the time
+# of tests that use them. Set before numpy is imported.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def pytest_collection_modifyitems(config, items):

@@ -9,6 +9,7 @@ import ast
 import json
 import re
 import shutil
+from contextlib import nullcontext
 from glob import glob
 from pathlib import Path
 
@@ -18,6 +19,7 @@ import pytest
 import rankwright
 from made_up import MadeUp, small_collection
 from rankwright.cli.main import cli, main
+from rankwright.cli.precompile import Precompiler
 from rankwright.cluster.worker import Processes
 from rankwright.experiments.checks import check_text
 from rankwright.measures import REGISTRY
@@ -148,7 +150,8 @@ FEW = {"n_trees": 30, "n_rounds": 30, "epochs": 20, "patience": 5}  # defaults o
 
 
 def small(patch):
-    """Use a small demo collection and few rounds, run experiments and clusters here, and skip plotting."""
+    """Use a small demo collection and few rounds, run and compile everything in this process, and skip plotting."""
+    patch.setattr("rankwright.cli.train.precompiling", lambda method, *_: nullcontext(Precompiler(method, None)))
     patch.setattr("rankwright.cluster.dask.connect", lambda address: Processes(1))
     patch.setattr("rankwright.cluster.dask.local_cluster", lambda n: Processes(1))
     patch.setattr("rankwright.datasets.python_docs", lambda **_: small_collection())

@@ -339,18 +339,22 @@ def test_trees_depend_neither_on_threads_nor_on_what_was_grown_before(monkeypatc
 def test_what_nodes_hold_goes_with_the_tree():
     X, gradients = make(500)
     source = LocalHistograms(bin_features(X))
-    source.begin(gradients, np.arange(500, dtype=np.uint32))
-    Grower(source, min_rows=5).grow(source.varies, 0)  # compiles, which leaves cycles of numba's own
-    source.begin(gradients, np.arange(500, dtype=np.uint32))
-    gc.collect()
-    gc.disable()
-    try:
-        grown_tree = Grower(source, min_rows=5).grow(source.varies, 0)
-        assert len(grown_tree.leaves) > 5
-        del grown_tree
-        assert gc.collect() == 0  # no cycle was left behind
-    finally:
-        gc.enable()
+
+    def left_behind():
+        """How many objects in cycles a tree leaves."""
+        source.begin(gradients, np.arange(500, dtype=np.uint32))
+        gc.collect()
+        gc.disable()
+        try:
+            grown_tree = Grower(source, min_rows=5).grow(source.varies, 0)
+            assert len(grown_tree.leaves) > 5
+            del grown_tree
+            return gc.collect()
+        finally:
+            gc.enable()
+
+    # The first trees leave cycles of numba, which compiles and loads code; those of a tree would be left each time.
+    assert min(left_behind() for _ in range(4)) == 0
 
 
 def test_any_order_of_rows_gives_the_same_tree():

@@ -104,7 +104,8 @@ def test_another_version_on_the_workers_is_refused(client, monkeypatch):
         Cluster(DaskWorkers(client), sources(), SIZES)
 
 
-def test_no_scheduler_there():
+def test_no_scheduler_there(monkeypatch):
+    monkeypatch.setattr("rankwright.cluster.dask._CONNECT", 0.5)
     with pytest.raises(InputError, match=r"no Dask scheduler answers at 127\.0\.0\.1:9; expected host:port"):
         engine_of("dask://127.0.0.1:9")
 

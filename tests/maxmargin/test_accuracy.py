@@ -46,7 +46,6 @@ def test_it_is_public():
 @parametrize_with_checks(
     [
         AccuracySVM(),
-        AccuracySVM(relevant_from=2),
         AccuracySVM(relevant_from=2, balance=True, standardize=False),
         AccuracySVM(relevant_from=2, query_scaling="minmax"),
     ],

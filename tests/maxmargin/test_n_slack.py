@@ -96,7 +96,8 @@ def transcribed(objective, C, epsilon):
     return w, sweeps[1:-1]
 
 
-@pytest.mark.parametrize(("loss", "C"), [("map", 1.0), ("map", 5.0), ("auc", 5.0), ("ndcg", 2.0), ("ndcg@2", 5.0)])
+# With auc and other C, rankings are equally violated, and rounding chooses between them.
+@pytest.mark.parametrize(("loss", "C"), [("map", 1.0), ("map", 5.0), ("auc", 4.0), ("ndcg", 2.0), ("ndcg@2", 5.0)])
 def test_sweep_by_sweep_as_in_the_paper(loss, C):
     for seed in range(3):
         objective = Listed(loss, *random_queries(seed, n_queries=4), C)

@@ -59,13 +59,17 @@ def csr(n_rows, n_features=400, n_values=200):
     return sparse.csr_array((values, columns.reshape(-1), bounds), shape=(n_rows, n_features))
 
 
+def train(ranker, data, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # few passes
+        ranker.fit(data, **options)
+
+
 def allocated(ranker, data, **options):
-    """The most that numpy holds at a time during training."""
+    """The most that numpy holds at a time during training, which is compiled before: traced, compiling takes long."""
     tracemalloc.start()
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # few passes
-            ranker.fit(data, **options)
+        train(ranker, data, **options)
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -75,7 +79,7 @@ def allocated(ranker, data, **options):
 def test_sparse_features_are_not_copied(name):
     labels, sizes = labelled()
     X, few = csr(len(labels)), 4 * SIZE
-    allocated(SPARSE_RANKERS[name](), RankingData.from_arrays(X[:few], labels[:few], group=sizes[:4]))  # compiles
+    train(SPARSE_RANKERS[name](), RankingData.from_arrays(X[:few], labels[:few], group=sizes[:4]))  # compiles
     found = allocated(SPARSE_RANKERS[name](), RankingData.from_arrays(X, labels, group=sizes))
     assert found < 0.3 * (X.data.nbytes + X.indices.nbytes) + BESIDES
 
@@ -97,7 +101,7 @@ def test_mapped_features_are_never_copied(mapped, monkeypatch, name, weighted):
     monkeypatch.setattr(parts._Subset, "X", property(taken.append))
     weight = {query: float(query % 5 > 0) for query in mapped.query_ids.tolist()} if weighted else None
     few = RankingData.from_arrays(mapped.X[: 4 * SIZE], mapped.labels[: 4 * SIZE], group=[SIZE] * 4)
-    allocated(SPARSE_RANKERS[name](), few)  # compiles
+    train(SPARSE_RANKERS[name](), few)  # compiles
     assert allocated(SPARSE_RANKERS[name](), mapped, query_weight=weight) < 0.3 * mapped.X.nbytes + BESIDES
     assert taken == []
 
@@ -201,12 +205,12 @@ def test_every_family_trains_from_a_mapped_folder_in_a_third_of_it(folder, monke
     in_memory = load_folder(folder, mmap=False)
     few = in_memory.select(np.arange(12))
     make = FAMILIES[name]
-    allocated(make(), few)  # compiles
+    train(make(), few)  # compiles
     weight = dict.fromkeys(in_memory.query_ids.tolist(), 1.0) | {3: 0.0, 77: 0.0}
     mapped, plain = make(), make()
     found = allocated(mapped, load_folder(folder), query_weight=weight)
     assert found < in_memory.X.nbytes / 3
-    allocated(plain, in_memory, query_weight=weight)
+    train(plain, in_memory, query_weight=weight)
     for ranker, file in ((mapped, "one.rkw"), (plain, "two.rkw")):
         ranker.save(tmp_path / file)
     assert (tmp_path / "one.rkw").read_bytes() == (tmp_path / "two.rkw").read_bytes()
@@ -223,7 +227,7 @@ def test_bins_of_features_in_memory_would_not_fit(folder, monkeypatch):
     monkeypatch.setattr(binning, "_SAMPLE", 4000)
     monkeypatch.setattr(scratch, "LARGE", 1 << 20)
     ranker = LambdaMART(2, max_leaves=4)
-    allocated(ranker, load_folder(folder).select(np.arange(12)))
+    train(ranker, load_folder(folder).select(np.arange(12)))
     assert allocated(ranker, load_folder(folder, mmap=False)) > 0.45 * 20_800 * 240 * 4  # so the test above can fail
 
 

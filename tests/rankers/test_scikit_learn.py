@@ -35,7 +35,6 @@ CANNOT_APPLY = {
 @parametrize_with_checks(
     [
         StructuredSVM(),
-        StructuredSVM(relevant_from=2),
         StructuredSVM("ndcg@10", relevant_from=2, solver="one-slack-cutting-plane"),
         RankingSVM(),
         RankingSVM(solver="one-slack-cutting-plane"),

@@ -10,8 +10,8 @@ import pytest
 import rankwright
 from rankwright import Columns, InputError, build_index
 from rankwright.cli.main import main
-from rankwright.exporting import similarities
-from rankwright.exporting.similarities import Similarities, Similarity
+from rankwright.exporting import counterparts
+from rankwright.exporting.counterparts import Similarities, Similarity
 from rankwright.exporting.targets import ENGINES, engine_features
 from rankwright.text import functions
 from rankwright.text.functions import SATURATED, Function, parse_function, plain_words, register
@@ -86,7 +86,7 @@ class OfToy(Similarities):
 def test_engines_have_what_is_said_beside_each_other(monkeypatch):
     name = "toy(s=3)[porter,title]"
     assert {engine_features(engine, [name]).counterparts[0].status for engine in ENGINES} == {"none"}
-    monkeypatch.setattr(similarities, "SIMILARITIES", {**similarities.SIMILARITIES, Toy: OfToy()})
+    monkeypatch.setattr(counterparts, "SIMILARITIES", {**counterparts.SIMILARITIES, Toy: OfToy()})
     made = {engine: engine_features(engine, [name]) for engine in ENGINES}
     assert {engine: one.counterparts[0].status for engine, one in made.items()} == {
         "opensearch": "exact",
@@ -105,4 +105,4 @@ def test_a_name_is_taken_once():
 def test_a_function_is_in_three_files():
     sources = Path(rankwright.__file__).parent
     named = {path.name for path in sources.rglob("*.py") if "JelinekMercer" in path.read_text()}
-    assert named == {"functions.py", "similarities.py", "__init__.py"}
+    assert named == {"functions.py", "counterparts.py", "__init__.py"}

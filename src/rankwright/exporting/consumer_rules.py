@@ -6,7 +6,7 @@ weights come from the bytes that were written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -56,8 +56,15 @@ class ConsumerTrees:
     sets: dict[int, frozenset[int]] = field(default_factory=dict)
     """By node, the categories that go left; all other values go right."""
 
+    @classmethod
+    def read(cls, tops: Iterable[Any], parse: Callable[[Any], float | WrittenSplit]) -> ConsumerTrees:
+        """Trees of weight 1; ``parse`` is called with what is written for a node, first for the top of each tree."""
+        trees = cls()
+        for top in tops:
+            trees.add(top, parse)
+        return trees
+
     def add(self, top: Any, parse: Callable[[Any], float | WrittenSplit], weight: float = 1.0) -> None:
-        """Add a tree; ``parse`` is called with what is written for a node, first for the root."""
         self.roots.append(len(self.feature))
         self.weights.append(weight)
         todo = [(self._new(), top)]
@@ -89,12 +96,11 @@ def tree_scores(nodes: ConsumerTrees, X: Array, rule: ConsumerRule) -> Array:
     with np.errstate(over="ignore", under="ignore"):
         X = np.asarray(X).astype(rule.dtype)
         threshold = np.array(nodes.threshold).astype(rule.dtype) + rule.dtype(rule.slack)
-        value, weights = (np.array(part).astype(rule.dtype) for part in (nodes.value, nodes.weights))
+        value, weights = (np.array(numbers).astype(rule.dtype) for numbers in (nodes.value, nodes.weights))
     if rule.missing_as_zero:
         X = np.where(np.isnan(X), rule.dtype(0), X)
-    feature, left, right, missing = (
-        np.array(part, np.int64) for part in (nodes.feature, nodes.left, nodes.right, nodes.missing)
-    )
+    columns = (nodes.feature, nodes.left, nodes.right, nodes.missing)
+    feature, left, right, missing = (np.array(column, np.int64) for column in columns)
     total = np.zeros(len(X), rule.dtype)
     for root, weight in zip(nodes.roots, weights, strict=True):
         at, rows = np.full(len(X), root), np.arange(len(X))

@@ -3,11 +3,17 @@
 Rankwright names the features that it makes from an index by function, analyser and field (``bm25[porter,title]``);
 every other name is taken for a number that documents carry (``field``). An engine can compute the same number
 (``exact``), a similar one (``approximate``, with what differs), or none.
+
+Each retrieval function and sum has a class with what engines have in its place, a method per engine. Functions that
+Lucene lacks are written as scripts of a similarity, formula by formula (:mod:`rankwright.text.functions`). Solr has no
+scripts, so that only BM25 and Jelinek–Mercer smoothing have a counterpart there; Vespa has BM25. A function without a
+class is exported with a placeholder, and the report says so.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import math
 import re
@@ -16,7 +22,17 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from rankwright.errors import InputError
-from rankwright.text.functions import BM25, Function, feature_parts, parse_feature
+from rankwright.text.analysis import BUILT_IN
+from rankwright.text.functions import (
+    BM25,
+    TFIDF,
+    Cosine,
+    Dirichlet,
+    Function,
+    JelinekMercer,
+    feature_parts,
+    parse_feature,
+)
 
 Status = Literal["exact", "field", "approximate", "none"]
 ALL_FIELDS = "rankwright_all"
@@ -35,11 +51,10 @@ _FILLED = re.compile(r"(?P<name>[^()\[\]]+)\(missing=(?P<fill>[^()\[\]]+)\)")
 class Origin:
     """Where a feature comes from, by its name.
 
-    `name`: the feature. `kind` ({"text", "value", "run", "position"}): made from an index; a number of the document;
-    made from a run; or nothing is known but its position. `function`: of text: the retrieval function, or the name of a
-    sum such as ``"log-tf"``. `analyzer`: of text: the analyser. `field`: of text: the field, None for all fields
-    together. Of a value: the field that holds it. `fill`: of a value: what it is where a document has none; None if it
-    is missing then.
+    `kind`: made from an index; a number of the document; made from a run; or nothing is known but its position.
+    `function`: of text: the retrieval function, or the name of a sum such as ``"log-tf"``. `field`: of text: the field,
+    None for all fields together. Of a value: the field that holds it. `fill`: of a value: what it is where a document
+    has none; None if it is missing then.
     """
 
     name: str
@@ -72,20 +87,16 @@ def origin_of(name: str) -> Origin:
         with contextlib.suppress(InputError):
             return Origin(name, "text", parse_feature(parts.function), parts.analyzer, parts.field)
     filled = _FILLED.fullmatch(name)
-    if filled is not None and _is_finite(filled["fill"]):
-        return Origin(name, "value", field=filled["name"], fill=float(filled["fill"]))
+    if filled is not None:
+        with contextlib.suppress(ValueError):
+            fill = float(filled["fill"])
+            if math.isfinite(fill):
+                return Origin(name, "value", field=filled["name"], fill=fill)
     if _BY_POSITION.fullmatch(name):
         return Origin(name, "position", field=name)
     if name.startswith(_TABLE_PREFIX) and len(name) > len(_TABLE_PREFIX):
         return Origin(name, "value", field=name[len(_TABLE_PREFIX) :])
     return Origin(name, "run" if _OF_RUN.fullmatch(name) else "value", field=name)
-
-
-def _is_finite(text: str) -> bool:
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False
 
 
 @dataclass(frozen=True)
@@ -102,9 +113,9 @@ class Called:
 class Counterpart:
     """The counterpart of one feature in an engine.
 
-    `name`: the feature. `status` ({"exact", "field", "approximate", "none"}): whether the engine computes the same
-    number, reads it from a field, computes a similar one, or none: then the definition is a placeholder. `note`: what
-    differs, or what to do. `definition`: a query, or an expression, in the engine's language.
+    `status`: whether the engine computes the same number, reads it from a field, computes a similar one, or none: then
+    the definition is a placeholder. `note`: what differs, or what to do. `definition`: a query, or an expression, in
+    the engine's language.
     """
 
     name: str
@@ -115,30 +126,26 @@ class Counterpart:
 
 @dataclass(frozen=True)
 class FeatureSet:
-    """The features of a model in an engine: files to send to it, and how well they stand for ours.
-
-    `engine`: ``opensearch``, ``elasticsearch``, ``solr`` or ``vespa``. `counterparts`: one per feature, in the model's
-    order. `files`: texts by file name.
-    """
+    """The features of a model in an engine: how well they stand for ours, and texts to send to it by file name."""
 
     engine: str
     counterparts: tuple[Counterpart, ...]
     files: Mapping[str, str] = field(default_factory=dict)
 
     def count(self, status: Status) -> int:
-        """Number of features with this status."""
         return sum(counterpart.status == status for counterpart in self.counterparts)
 
     def summary(self) -> str:
         """One line: how many features the engine computes exactly, approximately or not at all."""
-        parts = [
-            (self.count("exact"), "the same"),
-            (self.count("field"), "read from fields"),
-            (self.count("approximate"), "approximately the same"),
-            (self.count("none"), "without a counterpart"),
-        ]
-        counts = ", ".join(f"{n:,} {label}" for n, label in parts if n) or "none"
-        return f"features in {self.engine}: {counts}"
+        labels: dict[Status, str] = {
+            "exact": "the same",
+            "field": "read from fields",
+            "approximate": "approximately the same",
+            "none": "without a counterpart",
+        }
+        counts = {label: self.count(status) for status, label in labels.items()}
+        listed = ", ".join(f"{n:,} {label}" for label, n in counts.items() if n)
+        return f"features in {self.engine}: {listed or 'none'}"
 
     def report(self) -> str:
         """Every feature with its status and what differs, as text."""
@@ -150,18 +157,14 @@ class FeatureSet:
         }
         blocks = [f"{self.summary()}\n"]
         for status, title in titles.items():
-            counterparts = [counterpart for counterpart in self.counterparts if counterpart.status == status]
-            if counterparts:
-                blocks.append(
-                    f"{title}\n\n"
-                    + "".join(_listed(note, counterparts) for note in dict.fromkeys(o.note for o in counterparts))
-                )
+            names_by_note: dict[str, list[str]] = {}
+            for counterpart in self.counterparts:
+                if counterpart.status == status:
+                    names_by_note.setdefault(counterpart.note, []).append(f"  {one_line(counterpart.name)}\n")
+            if names_by_note:
+                listed = (f"{''.join(names)}    {note}\n" for note, names in names_by_note.items())
+                blocks.append(f"{title}\n\n{''.join(listed)}")
         return "\n".join(blocks)
-
-
-def _listed(note: str, counterparts: Iterable[Counterpart]) -> str:
-    names = "".join(f"  {one_line(counterpart.name)}\n" for counterpart in counterparts if counterpart.note == note)
-    return f"{names}    {note}\n"
 
 
 def one_line(name: str) -> str:
@@ -210,11 +213,18 @@ def placeholder_note(origin: Origin) -> str:
 
 
 def json_text(value: Any) -> str:
-    """Indented JSON, with a line end."""
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def what_differs(origin: Origin, *, lengths: bool, statistics: str) -> str:
+_STATISTICS = "counts of documents and words are those of each shard, over documents that have the field"
+_SHARE = "doc.freq * 1.0 / doc.length"
+_IDF = "field.docCount * 1.0 / term.docFreq"
+_CF = "field.sumTotalTermFreq * 1.0 / term.totalTermFreq"
+_TFIDF = f"query.boost * (1.0 + Math.log(doc.freq)) * Math.log(1.0 + {_IDF})"
+_NO_DIRICHLET = "no score may be below 0, and LMDirichlet leaves out the words that a document lacks"
+
+
+def _what_differs(origin: Origin, *, lengths: bool, statistics: str = _STATISTICS) -> str:
     """Why a Lucene score differs from ours although the formula is the same."""
     differences = [statistics]
     if lengths:
@@ -222,3 +232,179 @@ def what_differs(origin: Origin, *, lengths: bool, statistics: str) -> str:
     if isinstance(origin.function, BM25) and origin.function.k3 != float("inf"):
         differences.append("a word that the query repeats counts in full, as with k3=inf")
     return "same formula, but " + "; ".join(differences)
+
+
+@dataclass(frozen=True)
+class Similarity:
+    """How Lucene scores a field: a similarity, how well it stands for ours, and the factor of its older BM25."""
+
+    settings: dict[str, Any]
+    status: Status
+    note: str
+    factor: float = 1.0
+
+    def analyzed(self, analyzer: str, place: str) -> Similarity:
+        """The same for an analyser; the user's own ones have to be defined in a place of the engine."""
+        if analyzer in BUILT_IN:
+            return self
+        note = f"the analyser {analyzer!r} is your own: define it {place}"
+        return dataclasses.replace(self, status="none", note=note)
+
+
+@dataclass(frozen=True)
+class RankFeature:
+    """How Vespa scores a field: an expression around ``{field}``, and the settings of the field if not the usual."""
+
+    expression: str
+    status: Status
+    note: str
+    settings: Mapping[str, float] = field(default_factory=dict)
+    variant: str = ""
+
+
+class Similarities:
+    """What the engines have for a function that they lack: placeholders."""
+
+    lack = "unknown"
+
+    def lucene(self, origin: Origin) -> Similarity:
+        """In OpenSearch and Elasticsearch."""
+        return Similarity(_scripted(_TFIDF), "none", f"{self.lack}; the placeholder is tf-idf")
+
+    def solr(self, origin: Origin) -> Similarity:
+        note = "Solr has no such similarity; the placeholder is BM25"
+        return Similarity({"class": "solr.BM25SimilarityFactory"}, "none", note)
+
+    def vespa(self, origin: Origin) -> RankFeature:
+        note = "Vespa has no such rank feature; the placeholder is nativeRank"
+        return RankFeature("nativeRank({field})", "none", note)
+
+
+class _OfBM25(Similarities):
+    def lucene(self, origin: Origin) -> Similarity:
+        function, (status, note) = _bm25_of(origin), self._compared(origin)
+        if status != "none":
+            note += " (Elasticsearch and OpenSearch before 3.0 multiply by k1 + 1, which a boost takes back)"
+        return Similarity({"type": "BM25", "k1": function.k1, "b": function.b}, status, note, function.k1 + 1)
+
+    def solr(self, origin: Origin) -> Similarity:
+        function = _bm25_of(origin)
+        settings = {"class": "solr.BM25SimilarityFactory", "k1": function.k1, "b": function.b}
+        return Similarity(settings, *self._compared(origin))
+
+    def _compared(self, origin: Origin) -> tuple[Status, str]:
+        function = _bm25_of(origin)
+        if function.idf == "okapi":
+            return "none", "idf=okapi may be below 0; the placeholder has idf=lucene"
+        return "approximate", _what_differs(origin, lengths=function.b > 0 and function.k1 > 0)
+
+    def vespa(self, origin: Origin) -> RankFeature:
+        function, settings, variant = _bm25_of(origin), {}, ""
+        if (function.k1, function.b) != (BM25.k1, BM25.b):
+            settings, variant = {"k1": function.k1, "b": function.b}, str(BM25(function.k1, function.b))
+        if function.idf == "okapi":
+            return dataclasses.replace(super().vespa(origin), settings=settings, variant=variant)
+        notes = ["same formula, but words and stems are those of Vespa's linguistics"]
+        notes.append("counts are those of a content node")
+        if origin.analyzer == "porter+stop":
+            notes.append(
+                "stop words count in the length of the document, and in the score unless the query leaves them out"
+            )
+        if function.k3 != float("inf"):
+            notes.append("a word that the query repeats counts in full, as with k3=inf")
+        # The feature has the factor k1 + 1 of the older formula.
+        return RankFeature(f"bm25({{field}}) / {function.k1 + 1!r}", "approximate", "; ".join(notes), settings, variant)
+
+
+class _OfLogBM25(_OfBM25):
+    def lucene(self, origin: Origin) -> Similarity:
+        return Similarity({"type": "BM25"}, "none", "no score may be below 0; the placeholder is BM25", 2.2)
+
+    def solr(self, origin: Origin) -> Similarity:
+        return Similarities.solr(self, origin)
+
+    def vespa(self, origin: Origin) -> RankFeature:
+        plain = super().vespa(origin)
+        return RankFeature(f"log(max({plain.expression}, 0.001))", plain.status, plain.note)
+
+
+class _OfTFIDF(Similarities):
+    def lucene(self, origin: Origin) -> Similarity:
+        return Similarity(_scripted(_TFIDF), "approximate", _what_differs(origin, lengths=False))
+
+
+class _OfCosine(Similarities):
+    lack = "the length of a document's vector is not in the index"
+
+
+class _OfJelinekMercer(Similarities):
+    def lucene(self, origin: Origin) -> Similarity:
+        assert isinstance(origin.function, JelinekMercer)
+        odds = (1 - origin.function.lambda_) / origin.function.lambda_
+        script = f"query.boost * Math.log(1.0 + {odds!r} * {_SHARE} * {_CF})"
+        return Similarity(_scripted(script), "approximate", _what_differs(origin, lengths=True))
+
+    def solr(self, origin: Origin) -> Similarity:
+        assert isinstance(origin.function, JelinekMercer)
+        settings = {"class": "solr.LMJelinekMercerSimilarityFactory", "lambda": origin.function.lambda_}
+        statistics = f"{_STATISTICS}, and 1 is added to both counts of the collection"
+        return Similarity(settings, "approximate", _what_differs(origin, lengths=True, statistics=statistics))
+
+
+class _OfDirichlet(Similarities):
+    def lucene(self, origin: Origin) -> Similarity:
+        assert isinstance(origin.function, Dirichlet)
+        return Similarity({"type": "LMDirichlet", "mu": origin.function.mu}, "none", _NO_DIRICHLET)
+
+    def solr(self, origin: Origin) -> Similarity:
+        assert isinstance(origin.function, Dirichlet)
+        return Similarity(
+            {"class": "solr.LMDirichletSimilarityFactory", "mu": origin.function.mu}, "none", _NO_DIRICHLET
+        )
+
+
+@dataclass(frozen=True)
+class _OfSum(Similarities):
+    """A sum as a script in which each term counts once."""
+
+    script: str
+    uses_length: bool = False
+    is_exact: bool = False
+
+    def lucene(self, origin: Origin) -> Similarity:
+        if self.is_exact:
+            return Similarity(_scripted(self.script), "exact", "from the counts of the words in the document alone")
+        differs = _what_differs(origin, lengths=self.uses_length)
+        return Similarity(_scripted(self.script), "approximate", differs)
+
+
+SIMILARITIES: Mapping[type[Function] | str, Similarities] = {
+    BM25: _OfBM25(),
+    TFIDF: _OfTFIDF(),
+    Cosine: _OfCosine(),
+    Dirichlet: _OfDirichlet(),
+    JelinekMercer: _OfJelinekMercer(),
+    "log-tf": _OfSum("Math.log(doc.freq + 1.0)", is_exact=True),
+    "log-cf": _OfSum(f"Math.log({_CF} + 1.0)"),
+    "log-idf": _OfSum(f"Math.log({_IDF})"),
+    "log-share": _OfSum(f"Math.log({_SHARE} + 1.0)", uses_length=True),
+    "log-share-idf": _OfSum(f"Math.log({_SHARE} * {_IDF} + 1.0)", uses_length=True),
+    "log-share-cf": _OfSum(f"Math.log({_SHARE} * {_CF} + 1.0)", uses_length=True),
+    "log-bm25": _OfLogBM25(),
+}
+"""By the class of a function, or the name of a sum."""
+
+
+def similarities_of(origin: Origin) -> Similarities:
+    function = origin.function
+    kind = function if isinstance(function, str) or function is None else type(function)
+    return Similarities() if kind is None else SIMILARITIES.get(kind, Similarities())
+
+
+def _bm25_of(origin: Origin) -> BM25:
+    """The function itself, or the one that ``log-bm25`` is the logarithm of."""
+    return origin.function if isinstance(origin.function, BM25) else BM25()
+
+
+def _scripted(script: str) -> dict[str, Any]:
+    return {"type": "scripted", "script": {"source": f"return {script};"}}

@@ -33,15 +33,16 @@ from rankwright.nets.model import NetModel
 
 @dataclass(frozen=True, eq=False)
 class Other:
-    """A part that is not a sum of weights and trees.
-
-    `weight`: what its score is multiplied by. `model`: the part. `places`: where its features are among those of the
-    ensemble.
-    """
+    """A part that is not a sum of weights and trees; `places`: where its features are among those of the ensemble."""
 
     weight: float
     model: Model
     places: Array
+
+    @property
+    def used(self) -> Array:
+        """The features of the ensemble that can change its score."""
+        return self.places[np.flatnonzero(self.model.uses())]
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,24 +72,19 @@ class Ensemble:
 
     @property
     def has_weights(self) -> bool:
-        """Whether a feature has a weight other than 0."""
         return bool((self.weights != 0).any())
 
     @property
     def linear_features(self) -> Array:
-        """The features of a weight other than 0."""
         return np.flatnonzero(self.weights)
 
     @property
     def tree_features(self) -> Array:
-        """The features that trees split on."""
         return np.unique(self.trees.feature[self.trees.feature >= 0]).astype(np.int64)
 
     @property
     def used(self) -> Array:
-        """The features that can change a score."""
-        features = [self.linear_features, self.tree_features]
-        features += [other.places[np.flatnonzero(other.model.uses())] for other in self.others]
+        features = [self.linear_features, self.tree_features, *(other.used for other in self.others)]
         return np.unique(np.concatenate(features)).astype(np.int64)
 
     @property
@@ -96,12 +92,8 @@ class Ensemble:
         """The features whose missing values are an error: those of weights and nets, and all with query scaling."""
         if self.scales_queries:
             return np.arange(len(self.names))
-        features = [self.linear_features]
-        features += [
-            other.places[np.flatnonzero(other.model.uses())]
-            for other in self.others
-            if not isinstance(other.model, GradeModel)
-        ]
+        others = [other for other in self.others if not isinstance(other.model, GradeModel)]
+        features = [self.linear_features, *(other.used for other in others)]
         return np.unique(np.concatenate(features)).astype(np.int64)
 
     def zero_filled(self) -> Ensemble:
@@ -111,7 +103,6 @@ class Ensemble:
 
     @property
     def scales_queries(self) -> bool:
-        """Whether a part scales features within each query."""
         return any(other.model.scales_queries for other in self.others)
 
 
@@ -176,7 +167,6 @@ class _Parts:
         return {int(places[j]) for j in categories}
 
     def forest(self) -> Forest:
-        """All trees, once the categories of all parts are known."""
         forests = []
         for model, weight, places in self.trees:
             forest = _step_trees(model) if isinstance(model, BinnedModel) else self._joint_sets(model, places)
@@ -274,16 +264,8 @@ def allowed_names(names: tuple[str, ...], forbidden: re.Pattern[str]) -> tuple[l
     return changed, [f"{n_changed:,} feature names were changed ({example}); columns go by position"]
 
 
-def repeated_names(ensemble: Ensemble) -> str | None:
-    """Why a target that knows features by name only cannot hold an ensemble; None if used names differ."""
-    counts = Counter(ensemble.names[j] for j in ensemble.used)
-    twice = [name for name, count in counts.items() if count > 1]
-    return f"it has several features of the name {named(twice)}, and features go by name there" if twice else None
-
-
-def no_features(ensemble: Ensemble) -> str | None:
-    """Why an engine that computes features for a model does not take an ensemble; None if it uses any."""
-    return None if len(ensemble.used) else "it uses no feature, so all documents score the same"
+def as_json(value: Any, indent: int | None = None) -> bytes:
+    return (json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
 CATEGORIES = "categories.json"
@@ -298,7 +280,7 @@ def _are_codes(values: tuple[Any, ...]) -> bool:
 def coding_files(ensemble: Ensemble) -> dict[str, bytes]:
     """The file that says how categories are numbered; none if all stay as they are."""
     tables = {ensemble.names[j]: list(values) for j, values in ensemble.categories.items() if not _are_codes(values)}
-    return {CATEGORIES: (json.dumps(tables, indent=1, ensure_ascii=False) + "\n").encode()} if tables else {}
+    return {CATEGORIES: as_json(tables, 1)} if tables else {}
 
 
 def left_codes(ensemble: Ensemble, node: int) -> tuple[list[int], list[int]]:

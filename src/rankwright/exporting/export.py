@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from rankwright._types import Array
 from rankwright.data.categories import codes_of
 from rankwright.data.dataset import MissingFeaturesError, RankingData
 from rankwright.errors import InputError, shown
-from rankwright.exporting.ensemble import Ensemble, ensemble_of
+from rankwright.exporting.ensemble import Ensemble, as_json, ensemble_of
 from rankwright.exporting.target import ExportFiles, ExportTarget, Options
 from rankwright.exporting.targets import TARGETS, find_target
 from rankwright.exporting.verify import ScoredRows, Verification, golden_rows, scored_probe_rows, verify
@@ -25,9 +23,7 @@ from rankwright.nets.model import NetModel
 
 __all__ = ["Export", "export_model"]
 
-DATA = "the data to verify on"
-"""What errors about it name as their file."""
-
+DATA = "the data to verify on"  # in messages, as the name of a file
 _FACTS, _GOLDEN = "export.json", "golden.json"
 _CLOSE = 1e-5  # of the largest golden score: what an installation may differ by
 
@@ -121,20 +117,12 @@ def export_model(
     if form != "auto" and form not in chosen.forms:
         expected = f"one of: auto, {', '.join(chosen.forms)}" if chosen.forms else "auto, as it has one form only"
         raise InputError(f"the target {target} has no form {form!r}; expected {expected}")
-    parts = ensemble_of(model).zero_filled() if missing_as_zero else ensemble_of(model)
-    _check_names(parts.names)
-    refusal = _refusal(parts, chosen, options)
-    if refusal is not None:
-        anyhow = dataclasses.replace(options, form="auto")
-        able = [other.name for other in TARGETS.values() if _refusal(parts, other, anyhow) is None]
-        instead = f"; these can: {', '.join(able)}" if able else ""
-        if parts.trees.n_trees and len(parts.linear_features):  # a committee, most likely
-            instead += f"; or train one method that {target} holds, such as lambdamart"
-        raise InputError(f"{target} cannot hold this model: {refusal}{instead}")
-    written = chosen.write(parts, options)
-    rows = scored_probe_rows(chosen, model, parts, options)
-    made, given = _verified(chosen, written, model, parts, options, rows, verify)
-    files = {**written.files, **_beside(chosen, written, parts, options, rows)}
+    ensemble = ensemble_of(model).zero_filled() if missing_as_zero else ensemble_of(model)
+    _check(ensemble, chosen, options)
+    written = chosen.write(ensemble, options)
+    rows = scored_probe_rows(chosen, model, ensemble, options)
+    made, given = _verified(chosen, written, model, ensemble, options, rows, verify)
+    files = {**written.files, _GOLDEN: as_json(_golden(written, ensemble, rows), 1), **written.beside}
     facts = {
         "target": target,
         "model": options.name,
@@ -145,33 +133,43 @@ def export_model(
         "files": list(files),
     }
     with replace_folder(path, _FACTS) as folder:
-        for file, content in {**files, _FACTS: as_json(facts)}.items():
+        for file, content in {**files, _FACTS: as_json(facts, 1)}.items():
             (folder / file).write_bytes(content)
     return Export(path, (*files, _FACTS), written.notes, made, given)
 
 
+def _check(ensemble: Ensemble, target: ExportTarget, options: Options) -> None:
+    """Raise if no file can hold the names of features, or the target cannot hold the ensemble."""
+    for name in ensemble.names:
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            raise InputError(f"the feature {shown(name)} has no name in UTF-8; expected text") from None
+    refusal = _refusal(ensemble, target, options)
+    if refusal is not None:
+        anyhow = dataclasses.replace(options, form="auto")
+        able = [other.name for other in TARGETS.values() if _refusal(ensemble, other, anyhow) is None]
+        instead = f"; these can: {', '.join(able)}" if able else ""
+        if ensemble.trees.n_trees and len(ensemble.linear_features):  # a committee, most likely
+            instead += f"; or train one method that {target.name} holds, such as lambdamart"
+        raise InputError(f"{target.name} cannot hold this model: {refusal}{instead}")
+
+
 def _refusal(ensemble: Ensemble, target: ExportTarget, options: Options) -> str | None:
     """Why a target cannot hold an ensemble; None if it can."""
-    return target.refusal(ensemble, options) or _out_of_range(ensemble, target)
-
-
-def _out_of_range(ensemble: Ensemble, target: ExportTarget) -> str | None:
-    """Why the number type of a target cannot hold the leaves and weights of an ensemble; None if it can."""
+    refusal = target.refusal(ensemble, options)
+    if refusal is not None:
+        return refusal
     limits = np.finfo(target.dtype)
-    parts = [ensemble.weights, ensemble.trees.value, np.array([ensemble.constant])]
+    numbers = [ensemble.weights, ensemble.trees.value, np.array([ensemble.constant])]
     for other in ensemble.others:
         if isinstance(other.model, NetModel):
-            parts += [other.model.inner.ravel(), other.model.constants, other.weight * other.model.outer]
-    sizes = np.abs(np.concatenate(parts))
+            numbers += [other.model.inner.ravel(), other.model.constants, other.weight * other.model.outer]
+    sizes = np.abs(np.concatenate(numbers))
     sizes = sizes[sizes > 0]
     if len(sizes) and not (sizes.max() < limits.max / 2 and sizes.max() > limits.tiny):
         return f"its largest number is {sizes.max():g}, beyond the range of {np.dtype(target.dtype)}"
     return None
-
-
-def as_json(value: Any) -> bytes:
-    """Indented JSON, with a line end."""
-    return (json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
 def _verified(
@@ -183,7 +181,6 @@ def _verified(
     rows: ScoredRows,
     data: RankingData | None,
 ) -> tuple[Verification, Verification | None]:
-    """Compare on made rows and on given ones; raise if a row is off its path."""
     made = verify(target, written, model, ensemble, options, made=rows)
     given = None
     if data is not None:
@@ -212,46 +209,30 @@ def _verified_on(
         raise InputError(error.message, DATA) from None
 
 
-def _beside(
-    target: ExportTarget, written: ExportFiles, ensemble: Ensemble, options: Options, made: ScoredRows
-) -> dict[str, bytes]:
-    """The files beside the model: golden rows, and what the target adds, such as an example request."""
-    chosen = golden_rows(written, ensemble, made)
-    rows, scores = [_named_values(ensemble, row) for row in chosen.X], chosen.scores
+def _golden(written: ExportFiles, ensemble: Ensemble, made: ScoredRows) -> dict[str, Any]:
+    """Rows and their scores, to check an installation with."""
+    keys, chosen = _keys(ensemble), golden_rows(written, ensemble, made)
+    rows = [
+        {"features": {key: _value(ensemble, j, float(row[j])) for j, key in keys.items()}, "score": score}
+        for row, score in zip(chosen.X, chosen.scores.tolist(), strict=True)
+    ]
     golden: dict[str, Any] = {
-        "features": [*_keys(ensemble).values()],
-        "columns": [*_keys(ensemble)],
-        "tolerance": _CLOSE * (float(np.abs(scores).max(initial=0.0)) or 1.0),
-        "rows": [{"features": row, "score": score} for row, score in zip(rows, scores.tolist(), strict=True)],
+        "features": [*keys.values()],
+        "columns": [*keys],
+        "tolerance": _CLOSE * (float(np.abs(chosen.scores).max(initial=0.0)) or 1.0),
+        "rows": rows,
     }
     if ensemble.scales_queries:
         golden["query_sizes"] = np.diff(chosen.bounds).tolist()
-    files = {_GOLDEN: as_json(golden)}
-    if target.request is not None:
-        files |= target.request(ensemble, options, rows[0] if rows else {})
-    return files
+    return golden
 
 
-def _named_values(ensemble: Ensemble, row: Array) -> dict[str, Any]:
-    """The used features of a row by name; a missing one is None, a category its value."""
-    values: dict[str, Any] = {}
-    for j, key in _keys(ensemble).items():
-        number = float(row[j])
-        if j in ensemble.categories:
-            code = int(codes_of(np.array([number]), ensemble.categories[j])[0])
-            values[key] = ensemble.categories[j][code] if code >= 0 else None
-        else:
-            values[key] = None if np.isnan(number) else number
-    return values
-
-
-def _check_names(names: tuple[str, ...]) -> None:
-    """Refuse names that no file can hold."""
-    for name in names:
-        try:
-            name.encode()
-        except UnicodeEncodeError:
-            raise InputError(f"the feature {shown(name)} has no name in UTF-8; expected text") from None
+def _value(ensemble: Ensemble, j: int, number: float) -> Any:
+    """What JSON has for a feature; None if it is missing, or a category that the model does not know."""
+    if j not in ensemble.categories:
+        return None if np.isnan(number) else number
+    code = int(codes_of(np.array([number]), ensemble.categories[j])[0])
+    return ensemble.categories[j][code] if code >= 0 else None
 
 
 def _keys(ensemble: Ensemble) -> dict[int, str]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from rankwright._types import Array
 from rankwright.boosting.tree_model import GradeModel
+from rankwright.data.categories import named
 from rankwright.exporting.ensemble import Ensemble
 from rankwright.nets.model import NetModel
 
@@ -19,12 +21,7 @@ Scorer = Callable[[Array, Array], Array]
 
 @dataclass(frozen=True)
 class Options:
-    """What the user asked for.
-
-    `name`: the name of the model at the consumer. `form`: one of the target's forms, or ``"auto"``. `missing_as_zero`:
-    whether the consumer makes missing features 0 before the model sees them. `feature_set`: the name of the feature
-    set, feature store or rank profile.
-    """
+    """What the user asked for: see :func:`rankwright.export_model`."""
 
     name: str = "model"
     form: str = "auto"
@@ -38,20 +35,18 @@ class ExportFiles:
 
     `files`: by name, the model first. `notes`: what the user has to know, one line each. `representable`: what the
     files represent where the target cannot represent the ensemble exactly; the difference is reported with numbers.
+    `beside`: further files that are not the model: its features in the engine, example requests.
     """
 
     files: dict[str, bytes]
     notes: tuple[str, ...] = ()
     representable: Ensemble | None = None
+    beside: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Consumer:
-    """A Python package that reads the files itself.
-
-    `package`: the name it is imported and installed by. `read`: returns a scorer from the files and the names of the
-    ensemble's features.
-    """
+    """A Python package that reads the files itself; `read` is as in the target."""
 
     package: str
     read: Callable[[Mapping[str, bytes], tuple[str, ...]], Scorer]
@@ -67,9 +62,8 @@ class ExportTarget:
     own model of the rule. It sees nothing but the files. `dtype`: what the consumer holds features in: float32 or
     float64. `forms`: what ``--form`` may be; ``auto`` is always allowed. `consumer`: the package that scores instead
     where it is installed. `run_by`: what runs the files in ``read``, where that is not our model of a rule: Python
-    itself, SQLite. `request`: further files that are not the model: an example request, a feature set. Called with the
-    ensemble, the options and one golden row. `tiny`: features up to this size are 0 to the consumer. `tolerance`: a row
-    is off its path if its score differs by more than this share of the largest score.
+    itself, SQLite. `tiny`: features up to this size are 0 to the consumer. `tolerance`: a row is off its path if its
+    score differs by more than this share of the largest score.
     """
 
     name: str
@@ -82,12 +76,11 @@ class ExportTarget:
     forms: tuple[str, ...] = ()
     consumer: Consumer | None = None
     run_by: str | None = None
-    request: Callable[[Ensemble, Options, Mapping[str, float | None]], dict[str, bytes]] | None = None
     tiny: float = 0.0
     tolerance: float = 1e-4
 
     def seen(self, X: Array, ensemble: Ensemble) -> Array:
-        """Rows as the consumer sees them: numbers in its type; categories stay."""
+        """Rows as the consumer sees them: numbers in its type; codes of categories stay."""
         X = X.copy()
         plain = [j for j in range(X.shape[1]) if j not in ensemble.categories]
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -115,7 +108,22 @@ def refuse_others(ensemble: Ensemble, *, nets: bool = False, categories: bool = 
 
 
 def refuse_all_but_trees(ensemble: Ensemble, options: Options) -> str | None:
-    """Why a target of trees alone, on thresholds and sets of categories, cannot hold an ensemble; None if it can."""
+    """Why a target of trees alone, which may split on sets of categories, cannot hold an ensemble; None if it can."""
     if ensemble.has_weights:
         return "it has linear weights, which trees cannot represent exactly"
     return refuse_others(ensemble, categories=True)
+
+
+def repeated_names(ensemble: Ensemble) -> str | None:
+    """Why a target that knows features by name only cannot hold an ensemble; None if used names differ."""
+    counts = Counter(ensemble.names[j] for j in ensemble.used)
+    twice = [name for name, count in counts.items() if count > 1]
+    return f"it has several features of the name {named(twice)}, and features go by name there" if twice else None
+
+
+def refuse_to_engine(ensemble: Ensemble, *, nets: bool = False) -> str | None:
+    """Why an engine that computes features by name for a model cannot hold an ensemble; None if it can."""
+    why = refuse_others(ensemble, nets=nets) or repeated_names(ensemble)
+    if why is None and not len(ensemble.used):
+        return "it uses no feature, so all documents score the same"
+    return why

@@ -6,7 +6,7 @@ XGBoost's whole model. ``ranklib``: RankLib's text. Elasticsearch's own learning
 ``PUT _ml/trained_models/NAME``: trees only; nodes say ``lte``, ``x <= threshold`` in float64, missing values by split.
 
 The feature set is an index, queries whose scores are the features, and requests. A retrieval function over a view is a
-match query on a sub-field with an analyser and a similarity of its own (:mod:`rankwright.exporting.similarities`).
+match query on a sub-field with an analyser and a similarity of its own (:mod:`rankwright.exporting.counterparts`).
 Every query also matches documents without any of the words, with the score 0: a feature that does not match would
 count as missing, while it was 0 in training.
 """
@@ -29,13 +29,14 @@ from rankwright.exporting.counterparts import (
     Counterpart,
     FeatureSet,
     Origin,
+    Similarity,
     json_text,
     origin_of,
     placeholder_note,
+    similarities_of,
 )
-from rankwright.exporting.ensemble import Ensemble, no_features, repeated_names
-from rankwright.exporting.similarities import Similarity, similarities_of
-from rankwright.exporting.target import ExportFiles, ExportTarget, Options, Scorer, refuse_others
+from rankwright.exporting.ensemble import Ensemble, as_json
+from rankwright.exporting.target import ExportFiles, ExportTarget, Options, Scorer, refuse_to_engine
 from rankwright.exporting.to_ranklib import ranklib_model, ranklib_refusal, ranklib_scorer
 from rankwright.exporting.to_xgboost import raw_model, raw_nodes, short
 from rankwright.text.analysis import BUILT_IN, STOP_WORDS
@@ -59,7 +60,7 @@ def _plugin_form(ensemble: Ensemble, options: Options) -> str:
 
 def _plugin_refusal(ensemble: Ensemble, options: Options) -> str | None:
     kind = _plugin_form(ensemble, options)
-    why = refuse_others(ensemble) or repeated_names(ensemble) or no_features(ensemble)
+    why = refuse_to_engine(ensemble)
     if why is not None or kind == "ranklib":
         return why or ranklib_refusal(ensemble, options)
     if ensemble.has_weights and ensemble.trees.n_trees:
@@ -74,8 +75,7 @@ def _plugin_refusal(ensemble: Ensemble, options: Options) -> str | None:
 
 
 def _plugin_write(ensemble: Ensemble, options: Options) -> ExportFiles:
-    kind = _plugin_form(ensemble, options)
-    notes = []
+    kind, notes = _plugin_form(ensemble, options), []
     definition: Any
     if kind == "linear":
         definition = {ensemble.names[j]: short(ensemble.weights[j]) for j in ensemble.linear_features}
@@ -92,7 +92,7 @@ def _plugin_write(ensemble: Ensemble, options: Options) -> ExportFiles:
     if kind in ("trees", "raw") and (ensemble.trees.missing_left & splits).any():
         notes.append(_SINCE)
     body = {"model": {"name": options.name, "model": {"type": _TYPES[kind], "definition": definition}}}
-    return ExportFiles({_MODEL: (json.dumps(body, ensure_ascii=False) + "\n").encode()}, tuple(notes))
+    return ExportFiles({_MODEL: as_json(body)}, tuple(notes))
 
 
 def _nested(ensemble: Ensemble, root: int, limits: Array) -> dict[str, Any]:
@@ -130,11 +130,7 @@ def _plugin_read(files: Mapping[str, bytes], names: tuple[str, ...]) -> Scorer:
         return lambda X, _: linear_scores(X, columns, [*definition.values()])
     if model["type"] == _TYPES["ranklib"]:
         return ranklib_scorer(definition)
-    nodes = raw_nodes(json.loads(definition)) if model["type"] == _TYPES["raw"] else _dump_nodes(definition, place)
-    return lambda X, _: tree_scores(nodes, X, ConsumerRule(strict=True))
 
-
-def _dump_nodes(definition: list[dict[str, Any]], place: Mapping[str, int]) -> ConsumerTrees:
     def parse(fields: dict[str, Any]) -> float | WrittenSplit:
         if "leaf" in fields:
             return float(fields["leaf"])
@@ -142,10 +138,9 @@ def _dump_nodes(definition: list[dict[str, Any]], place: Mapping[str, int]) -> C
         yes, no, missing_left = fields["yes"], fields["no"], fields["missing"] == fields["yes"]
         return WrittenSplit(place[fields["split"]], fields["split_condition"], missing_left, by_id[yes], by_id[no])
 
-    nodes = ConsumerTrees()
-    for tree in definition:
-        nodes.add(tree, parse)
-    return nodes
+    is_raw = model["type"] == _TYPES["raw"]
+    nodes = raw_nodes(json.loads(definition)) if is_raw else ConsumerTrees.read(definition, parse)
+    return lambda X, _: tree_scores(nodes, X, ConsumerRule(strict=True))
 
 
 OPENSEARCH = ExportTarget(
@@ -162,7 +157,7 @@ OPENSEARCH = ExportTarget(
 def _native_refusal(ensemble: Ensemble, options: Options) -> str | None:
     if ensemble.has_weights:
         return "it has linear weights, and Elasticsearch's own learning to rank holds trees only"
-    return refuse_others(ensemble) or repeated_names(ensemble) or no_features(ensemble)
+    return refuse_to_engine(ensemble)
 
 
 def _native_write(ensemble: Ensemble, options: Options) -> ExportFiles:
@@ -182,7 +177,7 @@ def _native_write(ensemble: Ensemble, options: Options) -> ExportFiles:
         "input": {"field_names": names},
         "definition": {"trained_model": {"ensemble": definition}},
     }
-    return ExportFiles({_MODEL: (json.dumps(body, ensure_ascii=False) + "\n").encode()})
+    return ExportFiles({_MODEL: as_json(body)})
 
 
 def _structure(ensemble: Ensemble, root: int, place: Mapping[int, int], limits: Array) -> list[dict[str, Any]]:
@@ -213,18 +208,18 @@ def _structure(ensemble: Ensemble, root: int, place: Mapping[int, int], limits: 
 def _native_read(files: Mapping[str, bytes], names: tuple[str, ...]) -> Scorer:
     definition = json.loads(files[_MODEL])["definition"]["trained_model"]["ensemble"]
     columns = [names.index(name) for name in definition["feature_names"]]
-    nodes = ConsumerTrees()
-    for model in definition["trained_models"]:
-        structure = {node["node_index"]: node for node in model["tree"]["tree_structure"]}
 
-        def parse(at: int, structure: Mapping[int, Any] = structure) -> float | WrittenSplit:
-            fields = structure[at]
-            if "leaf_value" in fields:
-                return float(fields["leaf_value"])
-            feature, missing_left = columns[fields["split_feature"]], fields["default_left"]
-            return WrittenSplit(feature, fields["threshold"], missing_left, fields["left_child"], fields["right_child"])
+    def parse(place: tuple[dict[int, Any], int]) -> float | WrittenSplit:
+        structure, at = place
+        fields = structure[at]
+        if "leaf_value" in fields:
+            return float(fields["leaf_value"])
+        left, right = ((structure, fields[child]) for child in ("left_child", "right_child"))
+        return WrittenSplit(columns[fields["split_feature"]], fields["threshold"], fields["default_left"], left, right)
 
-        nodes.add(0, parse)
+    structures = [model["tree"]["tree_structure"] for model in definition["trained_models"]]
+    by_index = [{node["node_index"]: node for node in structure} for structure in structures]
+    nodes = ConsumerTrees.read([(structure, 0) for structure in by_index], parse)
     return lambda X, _: tree_scores(nodes, X, ConsumerRule(dtype=np.float64))
 
 
@@ -240,33 +235,55 @@ ELASTICSEARCH = ExportTarget(
 
 # The features.
 
+IN_THE_MODEL = "feature_extractors.json"
 _VALUE = "must not be below 0, as no score of the engine may be; missing where the document has no such field"
 
 
 def opensearch_set(origins: Sequence[Origin], called: Called) -> FeatureSet:
     """Files for OpenSearch's LTR plugin, and for the same plugin in Elasticsearch."""
-    counterparts = [_counterpart(origin, "keywords") for origin in origins]
+    params = {"keywords": "QUERY"}
+    logged = {"_name": "features", "featureset": called.feature_set, "params": params}
+    log = {
+        "size": 100,
+        "_source": False,
+        "query": {"bool": {"filter": [{"terms": {"_id": ["DOCUMENT"]}}, {"sltr": logged}]}},
+        "ext": {"ltr_log": {"log_specs": {"name": "features", "named_query": "features"}}},
+    }
+    ranker = {"sltr": {"model": called.model, "params": params}}
+    rescore = {"rescore_query": ranker, "query_weight": 0.0, "rescore_query_weight": 1.0}
+    search = {"query": _first_query(origins), "rescore": {"window_size": 100, "query": rescore}}
     files = {
         "index.json": json_text(_index(origins)),
         "featureset.json": json_text(_featureset(called.feature_set, origins, legacy=False)),
-        "log.json": json_text(_plugin_log(called.feature_set)),
-        "search.json": json_text(_plugin_rerank(called.model, origins)),
+        "log.json": json_text(log),
+        "search.json": json_text(search),
     }
     if any(origin.kind == "text" and _similarity(origin).factor != 1.0 for origin in origins):
         files["featureset-legacy.json"] = json_text(_featureset(called.feature_set, origins, legacy=True))
-    return FeatureSet("opensearch", tuple(counterparts), files)
+    return FeatureSet("opensearch", tuple(_counterpart(origin, "keywords") for origin in origins), files)
 
 
 def elasticsearch_set(origins: Sequence[Origin], called: Called) -> FeatureSet:
-    """Files for Elasticsearch's own learning to rank."""
-    counterparts = _native_counterparts(origins)
+    """Files for Elasticsearch's own learning to rank.
+
+    The response to ``log.json`` lists scores when asked with ``include_named_queries_score=true``.
+    """
+    counterparts = tuple(_counterpart(origin, "query_text", legacy=True) for origin in origins)
+    named = []
+    for counterpart in counterparts:
+        ((kind, query),) = counterpart.definition.items()
+        named.append({kind: {**query, "_name": counterpart.name}})
+    filled = json.loads(json.dumps(named).replace("{{query_text}}", "QUERY"))
+    logged = {"bool": {"filter": [{"terms": {"_id": ["DOCUMENT"]}}], "should": filled}}
+    ranker = {"model_id": called.model, "params": {"query_text": "QUERY"}}
+    search = {"query": _first_query(origins), "rescore": {"window_size": 100, "learning_to_rank": ranker}}
     files = {
         "index.json": json_text(_index(origins)),
-        "feature_extractors.json": json_text(_extractors(origins)),
-        "log.json": json_text(_native_log(counterparts)),
-        "search.json": json_text(_native_rerank(called.model, origins)),
+        IN_THE_MODEL: json_text(_extractors(origins)),
+        "log.json": json_text({"size": 100, "_source": False, "query": logged}),
+        "search.json": json_text(search),
     }
-    return FeatureSet("elasticsearch", tuple(counterparts), files)
+    return FeatureSet("elasticsearch", counterparts, files)
 
 
 def _counterpart(origin: Origin, parameter: str, *, legacy: bool = False) -> Counterpart:
@@ -302,10 +319,7 @@ def _field(origin: Origin) -> str:
 
 def _similarity(origin: Origin) -> Similarity:
     similarity = similarities_of(origin).lucene(origin)
-    if origin.analyzer not in BUILT_IN:
-        note = f"the analyser {origin.analyzer!r} is your own: define it in the index instead of 'standard'"
-        return Similarity(similarity.settings, "none", note, similarity.factor)
-    return similarity
+    return similarity.analyzed(origin.analyzer, "in the index instead of 'standard'")
 
 
 def _index(origins: Sequence[Origin]) -> dict[str, Any]:
@@ -373,57 +387,18 @@ def _featureset(name: str, origins: Sequence[Origin], *, legacy: bool) -> dict[s
     return {"featureset": {"name": name, "features": features}}
 
 
-def _plugin_log(feature_set: str) -> dict[str, Any]:
-    logged = {"_name": "features", "featureset": feature_set, "params": {"keywords": "QUERY"}}
-    return {
-        "size": 100,
-        "_source": False,
-        "query": {"bool": {"filter": [{"terms": {"_id": ["DOCUMENT"]}}, {"sltr": logged}]}},
-        "ext": {"ltr_log": {"log_specs": {"name": "features", "named_query": "features"}}},
-    }
-
-
 def _first_query(origins: Sequence[Origin]) -> dict[str, Any]:
-    """A query over all text fields of the model."""
     fields = [f"{_field(origin)}.{origin.key}" for origin in origins if origin.kind == "text"]
     return {"multi_match": {"query": "QUERY", "fields": fields or ["*"]}}
-
-
-def _plugin_rerank(model: str, origins: Sequence[Origin]) -> dict[str, Any]:
-    ranker = {"sltr": {"model": model, "params": {"keywords": "QUERY"}}}
-    weights = {"query_weight": 0.0, "rescore_query_weight": 1.0}
-    return {
-        "query": _first_query(origins),
-        "rescore": {"window_size": 100, "query": {"rescore_query": ranker, **weights}},
-    }
-
-
-def _native_counterparts(origins: Sequence[Origin]) -> list[Counterpart]:
-    return [_counterpart(origin, "query_text", legacy=True) for origin in origins]
 
 
 def _extractors(origins: Sequence[Origin]) -> list[dict[str, Any]]:
     """The features as they stand in a model: named queries; a text without any of the words scores 0."""
     extractors = []
-    for origin, counterpart in zip(origins, _native_counterparts(origins), strict=True):
-        extractor: dict[str, Any] = {"feature_name": origin.name, "query": counterpart.definition}
+    for origin in origins:
+        query = _counterpart(origin, "query_text", legacy=True).definition
+        extractor: dict[str, Any] = {"feature_name": origin.name, "query": query}
         if origin.kind == "text":
             extractor["default_score"] = 0.0
         extractors.append({"query_extractor": extractor})
     return extractors
-
-
-def _native_log(counterparts: Sequence[Counterpart]) -> dict[str, Any]:
-    """Named queries, whose scores the response lists when asked with ``include_named_queries_score=true``."""
-    named = []
-    for counterpart in counterparts:
-        ((kind, query),) = counterpart.definition.items()
-        named.append({kind: {**query, "_name": counterpart.name}})
-    filled = json.loads(json.dumps(named).replace("{{query_text}}", "QUERY"))
-    query = {"bool": {"filter": [{"terms": {"_id": ["DOCUMENT"]}}], "should": filled}}
-    return {"size": 100, "_source": False, "query": query}
-
-
-def _native_rerank(model: str, origins: Sequence[Origin]) -> dict[str, Any]:
-    ranker = {"model_id": model, "params": {"query_text": "QUERY"}}
-    return {"query": _first_query(origins), "rescore": {"window_size": 100, "learning_to_rank": ranker}}

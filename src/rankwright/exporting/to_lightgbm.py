@@ -23,6 +23,7 @@ _CATEGORICAL, _MISSING_LEFT, _KNOWS_MISSING = 1, 2, 8  # bits of decision_type
 _NOT_IN_NAMES = re.compile(r'[\s"\[\]{},:]')  # separate names, or are special in JSON
 _ZERO = 1.0000000180025095e-35  # values up to it are 0
 _WORD = 32  # bits
+_SPLIT = ("split_feature", "threshold", "decision_type", "left_child", "right_child")
 
 
 def _write(ensemble: Ensemble, options: Options) -> ExportFiles:
@@ -30,7 +31,7 @@ def _write(ensemble: Ensemble, options: Options) -> ExportFiles:
     limits = for_at_most(ensemble.trees.threshold, np.float64)
     trees = [_tree(ensemble, at, int(root), limits) for at, root in enumerate(ensemble.trees.roots)]
     if ensemble.constant or not trees:
-        trees.append(_text_of_tree(len(trees), [ensemble.constant], [], [], [], [], [], []))
+        trees.append(_text_of_tree(len(trees), [ensemble.constant], {key: [] for key in _SPLIT}, []))
     head = {
         "version": "v4", "num_class": 1, "num_tree_per_iteration": 1, "label_index": 0,
         "max_feature_idx": len(names) - 1, "objective": "lambdarank", "feature_names": " ".join(names),
@@ -48,40 +49,34 @@ def _write(ensemble: Ensemble, options: Options) -> ExportFiles:
 def _tree(ensemble: Ensemble, at: int, root: int, limits: Array) -> str:
     """A tree, splits in the order that they are met and leaves from left to right."""
     trees = ensemble.trees
-    splits: list[int] = []
+    splits: dict[str, list[Any]] = {key: [] for key in _SPLIT}
     leaves: list[float] = []
-    children: dict[int, list[int]] = {}
     sets: list[list[int]] = []
-    fields: dict[int, tuple[str, int]] = {}  # threshold and decision type by split
-    todo: list[tuple[int, int, int]] = [(root, -1, 0)]
+    todo: list[tuple[int, int, str]] = [(root, -1, "")]
     while todo:
         node, above, side = todo.pop()
-        if trees.feature[node] < 0:
-            number = -1 - len(leaves)
-            leaves.append(float(trees.value[node]))
-        else:
-            number = len(splits)
-            splits.append(node)
-            children[number] = [0, 0]
-            sides = [int(trees.left[node]), int(trees.left[node]) + 1]
-            missing_left = bool(trees.missing_left[node])
-            if trees.subset[node] >= 0:
-                held, others = left_codes(ensemble, node)
-                if missing_left:  # unknown categories go right
-                    held, sides = others, sides[::-1]
-                fields[number] = (str(len(sets)), _CATEGORICAL | _KNOWS_MISSING)
-                sets.append(held)
-            else:
-                threshold = _outside_zero(float(limits[node]))
-                fields[number] = (repr(threshold), _KNOWS_MISSING | (_MISSING_LEFT if missing_left else 0))
-            todo += [(sides[1], number, 1), (sides[0], number, 0)]
+        is_leaf = trees.feature[node] < 0
+        number = -1 - len(leaves) if is_leaf else len(splits["threshold"])
         if above >= 0:
-            children[above][side] = number
-    ways = [children[number] for number in range(len(splits))]
-    columns = [int(trees.feature[node]) for node in splits]
-    decisions = [fields[number] for number in range(len(splits))]
-    return _text_of_tree(at, leaves, columns, [text for text, _ in decisions], [kind for _, kind in decisions],
-                         [left for left, _ in ways], [right for _, right in ways], sets)  # fmt: skip
+            splits[side][above] = number
+        if is_leaf:
+            leaves.append(float(trees.value[node]))
+            continue
+        left, right = int(trees.left[node]), int(trees.left[node]) + 1
+        missing_left = bool(trees.missing_left[node])
+        if trees.subset[node] >= 0:
+            held, others = left_codes(ensemble, node)
+            if missing_left:  # unknown categories go right
+                held, left, right = others, right, left
+            threshold, decision = str(len(sets)), _CATEGORICAL | _KNOWS_MISSING
+            sets.append(held)
+        else:
+            threshold = repr(_outside_zero(float(limits[node])))
+            decision = _KNOWS_MISSING | (_MISSING_LEFT if missing_left else 0)
+        for key, value in zip(_SPLIT, (int(trees.feature[node]), threshold, decision, 0, 0), strict=True):
+            splits[key].append(value)
+        todo += [(right, number, "right_child"), (left, number, "left_child")]
+    return _text_of_tree(at, leaves, splits, sets)
 
 
 def _outside_zero(threshold: float) -> float:
@@ -91,25 +86,16 @@ def _outside_zero(threshold: float) -> float:
     return 0.0 if threshold >= 0 else -_ZERO
 
 
-def _text_of_tree(
-    at: int,
-    leaves: list[float],
-    columns: list[int],
-    thresholds: list[str],
-    decisions: list[int],
-    lefts: list[int],
-    rights: list[int],
-    sets: list[list[int]],
-) -> str:
-    none = [0] * len(columns)
+def _text_of_tree(at: int, leaves: list[float], splits: dict[str, list[Any]], sets: list[list[int]]) -> str:
+    none = [0] * len(splits["threshold"])
     fields: dict[str, Iterable[Any]] = {
-        "num_leaves": [len(leaves)], "num_cat": [len(sets)], "split_feature": columns, "split_gain": none,
-        "threshold": thresholds, "decision_type": decisions, "left_child": lefts, "right_child": rights,
+        "num_leaves": [len(leaves)], "num_cat": [len(sets)], "split_feature": splits["split_feature"],
+        "split_gain": none, **splits,
         "leaf_value": map(repr, leaves), "leaf_weight": [0] * len(leaves), "leaf_count": [0] * len(leaves),
         "internal_value": none, "internal_weight": none, "internal_count": none,
     }  # fmt: skip
     if sets:
-        words = [_set_words(held) for held in sets]
+        words = [_words(held) for held in sets]
         fields["cat_boundaries"] = np.cumsum([0, *map(len, words)]).tolist()
         fields["cat_threshold"] = [word for part in words for word in part]
     fields |= {"is_linear": [0], "shrinkage": [1]}
@@ -117,7 +103,7 @@ def _text_of_tree(
     return f"Tree={at}\n{lines}\n\n"
 
 
-def _set_words(held: list[int]) -> list[int]:
+def _words(held: list[int]) -> list[int]:
     words = [0] * (max(held, default=0) // _WORD + 1)
     for code in held:
         words[code // _WORD] |= 1 << (code % _WORD)
@@ -133,10 +119,9 @@ def _consume(files: Mapping[str, bytes], names: tuple[str, ...]) -> Scorer:
 
 def _read(files: Mapping[str, bytes], names: tuple[str, ...]) -> Scorer:
     nodes = ConsumerTrees()
-    for part in files[_MODEL].decode().split("\nTree=")[1:]:
-        _read_tree(
-            nodes, dict(line.split("=", 1) for line in part.partition("end of trees")[0].splitlines() if "=" in line)
-        )
+    trees = files[_MODEL].decode().partition("end of trees")[0]
+    for text in trees.split("\nTree=")[1:]:
+        _read_tree(nodes, dict(line.split("=", 1) for line in text.splitlines() if "=" in line))
     return lambda X, _: tree_scores(nodes, coded(X, files, names), ConsumerRule(dtype=np.float64))
 
 

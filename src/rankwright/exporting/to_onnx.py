@@ -41,8 +41,6 @@ def _refusal(ensemble: Ensemble, options: Options) -> str | None:
 
 
 class _Graph:
-    """Operators and constants, one after the other."""
-
     def __init__(self, dtype: Any) -> None:
         self.onnx = import_library("onnx")
         self.helper = import_library("onnx.helper")
@@ -51,7 +49,6 @@ class _Graph:
         self.constants: list[Any] = []
 
     def constant(self, values: npt.ArrayLike, dtype: Any = None) -> str:
-        """Returns the name of a new constant."""
         name = f"constant_{len(self.constants)}"
         array = np.asarray(values).astype(self.dtype if dtype is None else dtype)
         self.constants.append(self.onnx.numpy_helper.from_array(array, name))
@@ -72,7 +69,6 @@ class _Graph:
         return name if self.dtype == np.float32 else self.add("Cast", name, to=self.onnx.TensorProto.DOUBLE)
 
     def trees(self, forests: Sequence[Forest], places: Array, base: Sequence[float]) -> str:
-        """The sums of forests, one column each."""
         lists = _tree_lists(forests, places, self.dtype)
         lists["n_targets"] = len(forests)
         lists["post_transform"] = "NONE"
@@ -217,7 +213,6 @@ ONNX = ExportTarget(
 
 
 def run_graph(file: bytes, X: Array) -> Array:
-    """The output of a graph for a matrix of features."""
     onnx = import_library("onnx")
     graph = onnx.load_from_string(file).graph
     dtype = np.float64 if graph.input[0].type.tensor_type.elem_type == onnx.TensorProto.DOUBLE else np.float32

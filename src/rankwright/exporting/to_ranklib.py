@@ -22,7 +22,6 @@ _WEIGHTS, _WITH_CONSTANT, _TREES = "## Coordinate Ascent", "## Linear Regression
 
 
 def ranklib_refusal(ensemble: Ensemble, options: Options) -> str | None:
-    """Why RankLib cannot hold an ensemble; None if it can."""
     why = refuse_others(ensemble)
     if why is None and ensemble.has_weights and ensemble.trees.n_trees:
         return "it has both linear weights and trees"
@@ -37,7 +36,6 @@ def ranklib_refusal(ensemble: Ensemble, options: Options) -> str | None:
 
 
 def ranklib_model(ensemble: Ensemble) -> str:
-    """RankLib's text of a model."""
     if ensemble.is_linear:
         terms = [f"{j + 1}:{float(ensemble.weights[j])!r}" for j in ensemble.linear_features]
         terms = terms or ["1:0.0"]
@@ -76,7 +74,6 @@ def _lines(ensemble: Ensemble) -> Iterator[str]:
 
 
 def ranklib_scorer(text: str) -> Scorer:
-    """A scorer of RankLib's text, by RankLib's rule."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     kind, body = lines[0], "".join(line for line in lines if not line.startswith("##"))
     if kind == _TREES:

@@ -28,28 +28,27 @@ from rankwright.exporting.counterparts import (
     Counterpart,
     FeatureSet,
     Origin,
+    Similarity,
     identifiers,
     json_text,
     placeholder_note,
+    similarities_of,
 )
-from rankwright.exporting.ensemble import Ensemble, no_features, repeated_names
-from rankwright.exporting.similarities import Similarity, similarities_of
-from rankwright.exporting.target import ExportFiles, ExportTarget, Options, Scorer, refuse_others
+from rankwright.exporting.ensemble import Ensemble, as_json
+from rankwright.exporting.target import ExportFiles, ExportTarget, Options, Scorer, refuse_to_engine
 from rankwright.exporting.to_xgboost import short
 from rankwright.nets.model import NetModel
-from rankwright.text.analysis import BUILT_IN, STOP_WORDS
+from rankwright.text.analysis import STOP_WORDS
 
 _MODEL = "model.json"
 _CLASSES = "org.apache.solr.ltr.model."
-_LINEAR, _TREES, _NET = (
-    _CLASSES + name for name in ("LinearModel", "MultipleAdditiveTreesModel", "NeuralNetworkModel")
-)
+_LINEAR, _TREES, _NET = (f"{_CLASSES}{kind}Model" for kind in ("Linear", "MultipleAdditiveTrees", "NeuralNetwork"))
 
 
 def _refusal(ensemble: Ensemble, options: Options) -> str | None:
     if ensemble.has_weights and ensemble.trees.n_trees:
         return "it has both linear weights and trees"
-    return refuse_others(ensemble, nets=True) or repeated_names(ensemble) or no_features(ensemble)
+    return refuse_to_engine(ensemble, nets=True)
 
 
 def _write(ensemble: Ensemble, options: Options) -> ExportFiles:
@@ -80,7 +79,7 @@ def _write(ensemble: Ensemble, options: Options) -> ExportFiles:
             notes.append(f"{moved}: Solr adds 1e-6 to thresholds, and no number comes to them with it")
     features = [{"name": ensemble.names[j]} for j in used]
     body = {"class": kind, "name": options.name, "store": options.feature_set, "features": features, "params": params}
-    return ExportFiles({_MODEL: (json.dumps(body, ensure_ascii=False) + "\n").encode()}, tuple(notes), representable)
+    return ExportFiles({_MODEL: as_json(body)}, tuple(notes), representable)
 
 
 def _trees(ensemble: Ensemble, written: Array, options: Options) -> list[dict[str, Any]]:
@@ -115,7 +114,6 @@ def _layer(matrix: Any, bias: Any, activation: str) -> dict[str, Any]:
 
 
 def _net_layers(ensemble: Ensemble, used: list[int]) -> list[dict[str, Any]]:
-    """The layers of a net over the used features."""
     (other,) = ensemble.others
     net = other.model
     assert isinstance(net, NetModel)
@@ -134,7 +132,16 @@ def _read(files: Mapping[str, bytes], names: tuple[str, ...]) -> Scorer:
         return lambda X, _: linear_scores(X, columns, weights)
     if model["class"] == _NET:
         return lambda X, _: _net_scores(X[:, columns], params["layers"])
-    nodes = _nodes(params["trees"], place)
+
+    def parse(fields: dict[str, Any]) -> float | WrittenSplit:
+        if "value" in fields:
+            return float(fields["value"])
+        feature, missing_left = place[fields["feature"]], fields.get("missing") == "left"
+        return WrittenSplit(feature, float(fields["threshold"]), missing_left, fields["left"], fields["right"])
+
+    nodes = ConsumerTrees()
+    for tree in params["trees"]:
+        nodes.add(tree["root"], parse, float(tree["weight"]))
     rule = ConsumerRule(slack=float(SOLR_SLACK), missing_as_zero=params.get("isNullSameAsZero", True))
     return lambda X, _: tree_scores(nodes, X, rule)
 
@@ -152,19 +159,6 @@ def _net_scores(X: Array, layers: list[dict[str, Any]]) -> Array:
     return values[:, 0].astype(np.float64)
 
 
-def _nodes(trees: list[dict[str, Any]], place: Mapping[str, int]) -> ConsumerTrees:
-    def parse(fields: dict[str, Any]) -> float | WrittenSplit:
-        if "value" in fields:
-            return float(fields["value"])
-        feature, missing_left = place[fields["feature"]], fields.get("missing") == "left"
-        return WrittenSplit(feature, float(fields["threshold"]), missing_left, fields["left"], fields["right"])
-
-    nodes = ConsumerTrees()
-    for tree in trees:
-        nodes.add(tree["root"], parse, float(tree["weight"]))
-    return nodes
-
-
 SOLR = ExportTarget(
     name="solr",
     about="Solr's model store (PUT /schema/model-store): linear models, trees, nets",
@@ -174,44 +168,33 @@ SOLR = ExportTarget(
     read=_read,
 )
 
-_FEATURE = "org.apache.solr.ltr.feature"
 _STOP_FILE = "rankwright_stopwords.txt"
 _VALUE = "NaN where the document has no such field"
 
 
 def solr_set(origins: Sequence[Origin], called: Called) -> FeatureSet:
     """Files for Solr's module ``ltr``."""
-    fields = _fields(origins)
-    counterparts = [_counterpart(origin, fields) for origin in origins]
-    store = [
-        {
-            "store": called.feature_set,
-            "name": called.features[counterpart.name],
-            "class": f"{_FEATURE}.{kind}",
-            "params": params,
-        }
-        for counterpart in counterparts
-        for kind, params in [counterpart.definition]
-    ]
+    fields = identifiers(_view(origin) if origin.kind == "text" else str(origin.field) for origin in origins)
+    counterparts = tuple(_counterpart(origin, fields) for origin in origins)
+    store = []
+    for counterpart in counterparts:
+        kind, params = counterpart.definition
+        facts = {"store": called.feature_set, "name": called.features[counterpart.name]}
+        store.append({**facts, "class": f"org.apache.solr.ltr.feature.{kind}", "params": params})
+    logged = f"id,[features store={_quoted(called.feature_set)} efi.text='QUERY']"
     files = {
         "schema.json": json_text(_schema(origins, fields)),
         "features.json": json_text(store),
-        "log.json": json_text(_log(called.feature_set)),
+        "log.json": json_text({"params": {"q": "id:(DOCUMENT)", "rows": 100, "fl": logged}}),
         "search.json": json_text(_search(origins, fields, called.model)),
     }
     if any(origin.analyzer == "porter+stop" for origin in origins):
         files[_STOP_FILE] = "".join(f"{word}\n" for word in sorted(STOP_WORDS))
-    return FeatureSet("solr", tuple(counterparts), files)
+    return FeatureSet("solr", counterparts, files)
 
 
 def _view(origin: Origin) -> str:
     return f"{ALL_FIELDS if origin.field is None else origin.field} {origin.key}"
-
-
-def _fields(origins: Sequence[Origin]) -> dict[str, str]:
-    """The field that holds each view, and each number."""
-    wanted = [_view(origin) if origin.kind == "text" else str(origin.field) for origin in origins]
-    return identifiers(wanted)
 
 
 def _counterpart(origin: Origin, fields: dict[str, str]) -> Counterpart:
@@ -229,11 +212,7 @@ def _counterpart(origin: Origin, fields: dict[str, str]) -> Counterpart:
 
 
 def _similarity(origin: Origin) -> Similarity:
-    similarity = similarities_of(origin).solr(origin)
-    if origin.analyzer not in BUILT_IN:
-        note = f"the analyser {origin.analyzer!r} is your own: define it in the field type"
-        return Similarity(similarity.settings, "none", note)
-    return similarity
+    return similarities_of(origin).solr(origin).analyzed(origin.analyzer, "in the field type")
 
 
 def _schema(origins: Sequence[Origin], fields: dict[str, str]) -> dict[str, Any]:
@@ -271,12 +250,6 @@ def _analyzer(analyzer: str) -> dict[str, Any]:
         filters.append({"class": "solr.SnowballPorterFilterFactory", "language": "Porter"})
         filters.append({"class": "solr.LengthFilterFactory", "min": 1, "max": 1000000})  # the stem of "s" is empty
     return {"tokenizer": {"class": "solr.PatternTokenizerFactory", "pattern": WORDS, "group": 0}, "filters": filters}
-
-
-def _log(store: str) -> dict[str, Any]:
-    """The features of some documents for a query."""
-    listed = f"id,[features store={_quoted(store)} efi.text='QUERY']"
-    return {"params": {"q": "id:(DOCUMENT)", "rows": 100, "fl": listed}}
 
 
 def _search(origins: Sequence[Origin], fields: dict[str, str], model: str) -> dict[str, Any]:

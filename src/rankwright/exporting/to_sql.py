@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from rankwright._types import Array
-from rankwright.exporting.ensemble import Ensemble, repeated_names
-from rankwright.exporting.target import ExportFiles, ExportTarget, Options, Scorer, refuse_others
+from rankwright.exporting.ensemble import Ensemble
+from rankwright.exporting.target import ExportFiles, ExportTarget, Options, Scorer, refuse_others, repeated_names
 
 _EXPRESSION, _QUERY = "score.sql", "query.sql"
 _MAX_LEAVES = 5000
@@ -85,7 +85,6 @@ def _sum(terms: list[str]) -> str:
 
 
 def _case(ensemble: Ensemble, root: int) -> str:
-    """A tree as a list of leaves, each with the left turns that lead to it."""
     trees = ensemble.trees
     lines: list[str] = []
     todo: list[tuple[int, tuple[str, ...]]] = [(root, ())]
@@ -115,7 +114,6 @@ def _left_turn(name: str, threshold: float, missing_left: bool) -> str:
 
 
 def _read(files: Mapping[str, bytes], names: tuple[str, ...]) -> Scorer:
-    """Runs the expression in SQLite, on the features that it names."""
     expression = files[_EXPRESSION].decode()
     used = [j for j, name in enumerate(names) if quoted(name) in expression][:_MAX_FEATURES]
 

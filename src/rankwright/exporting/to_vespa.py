@@ -5,7 +5,7 @@ where missing values go left: what is written is the next number after each thre
 features or functions.
 
 The feature set is fields for the schema, a rank profile with a function per feature, and requests; see
-:mod:`rankwright.exporting.similarities` for what stands for a retrieval function.
+:mod:`rankwright.exporting.counterparts` for what stands for a retrieval function.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import dataclasses
 import json
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,15 +28,16 @@ from rankwright.exporting.counterparts import (
     Counterpart,
     FeatureSet,
     Origin,
+    RankFeature,
     Status,
     identifiers,
     json_text,
     one_line,
     placeholder_note,
+    similarities_of,
 )
-from rankwright.exporting.ensemble import Ensemble, repeated_names
-from rankwright.exporting.similarities import RankFeature, similarities_of
-from rankwright.exporting.target import ExportFiles, ExportTarget, Options, Scorer, refuse_others
+from rankwright.exporting.ensemble import Ensemble, as_json
+from rankwright.exporting.target import ExportFiles, ExportTarget, Options, Scorer, refuse_others, repeated_names
 from rankwright.text.analysis import BUILT_IN
 
 _NAME = re.compile(r"[A-Za-z_][\w.]*(\([\w.,\"' -]*\)(\.[\w.]+)?)?")
@@ -56,7 +58,7 @@ def _write(ensemble: Ensemble, options: Options) -> ExportFiles:
         terms.append(_number(ensemble.constant))
     if ensemble.trees.n_trees:
         model = f"{re.sub(r'[^A-Za-z0-9_-]', '_', options.name)}.json"
-        files[model] = (json.dumps(_lightgbm(ensemble), ensure_ascii=False) + "\n").encode()
+        files[model] = as_json(_lightgbm(ensemble))
         terms.append(f'lightgbm("{model}")')
     profile, features = (re.sub(r"\W", "_", name) for name in (options.name, options.feature_set))
     lines = " +\n                ".join(terms)
@@ -132,24 +134,20 @@ def _read(files: Mapping[str, bytes], names: tuple[str, ...]) -> Scorer:
             columns.append(place[weighted[2]])
             weights.append(float(weighted[1]))
         elif term.startswith("lightgbm("):
-            nodes = _nodes(json.loads(files[json.loads(term[len("lightgbm(") : -1])]), place)
+            model = json.loads(files[json.loads(term[len("lightgbm(") : -1])])
+            trees = [tree["tree_structure"] for tree in model["tree_info"]]
+            nodes = ConsumerTrees.read(trees, partial(_parse, [place[name] for name in model["feature_names"]]))
         else:
             constant += float(term.strip("()"))
     rule = ConsumerRule(strict=True, dtype=np.float64)
     return lambda X, _: linear_scores(X, columns, weights, np.float64, constant) + tree_scores(nodes, X, rule)
 
 
-def _nodes(model: dict[str, Any], place: Mapping[str, int]) -> ConsumerTrees:
-    def parse(fields: dict[str, Any]) -> float | WrittenSplit:
-        if "leaf_value" in fields:
-            return float(fields["leaf_value"])
-        feature, missing_left = place[model["feature_names"][fields["split_feature"]]], fields["default_left"]
-        return WrittenSplit(feature, fields["threshold"], missing_left, fields["left_child"], fields["right_child"])
-
-    nodes = ConsumerTrees()
-    for tree in model["tree_info"]:
-        nodes.add(tree["tree_structure"], parse)
-    return nodes
+def _parse(columns: list[int], fields: dict[str, Any]) -> float | WrittenSplit:
+    if "leaf_value" in fields:
+        return float(fields["leaf_value"])
+    feature, missing_left = columns[fields["split_feature"]], fields["default_left"]
+    return WrittenSplit(feature, fields["threshold"], missing_left, fields["left_child"], fields["right_child"])
 
 
 VESPA = ExportTarget(

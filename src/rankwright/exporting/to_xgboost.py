@@ -147,7 +147,6 @@ def _arrays(at: int, nodes: list[dict[str, Any]], with_sets: list[int], n_featur
 
 
 def raw_nodes(model: Mapping[str, Any]) -> ConsumerTrees:
-    """The nodes of a model as ``save_raw`` writes it."""
     nodes = ConsumerTrees()
     for tree in model["learner"]["gradient_booster"]["model"]["trees"]:
         nodes.add(0, _parser(tree))

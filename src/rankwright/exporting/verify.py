@@ -86,32 +86,28 @@ def verify(
     *,
     made: ScoredRows | None = None,
 ) -> Verification:
-    """Compare the scores of written files with those of a model.
+    """Compare the scores of written files with those of a model, on data or on rows made from the model.
 
-    `target`: what the files were written for. `written`: the files. `model`, `ensemble`: what they should say.
-    `options`: as given to the writer. `data`: rows to compare on; otherwise rows are made from the model. `made`: those
-    rows, if they are there already.
+    `made`: such rows, if they are there already.
     """
     scorer, by = _scorer(target, written.files, ensemble.names)
     if data is not None:
         blocks: Iterable[ScoredRows] = _rows_given(target, model, ensemble, options, data)
     else:
         blocks = [made or scored_probe_rows(target, model, ensemble, options)]
-    columns: list[list[Array]] = [[], [], [], [], [], []]
-    for part in blocks:
-        expected = part.scores
-        got = np.asarray(scorer(part.X, part.bounds), np.float64).reshape(-1)
+    compared = []
+    for block in blocks:
+        expected = block.scores
+        got = np.asarray(scorer(block.X, block.bounds), np.float64).reshape(-1)
         # What a target cannot represent is an ensemble of its own, which the files must match exactly; how it differs
         # from the model is counted. So a bug is told from Solr's slack.
-        represented = expected if written.representable is None else _represented(written.representable, part.X)
-        given = expected if part.given is None else _scores(model, ensemble, part.given, part.bounds)
-        changed = np.zeros(len(got), bool) if part.given is None else _changed(part.X, part.given)
-        block = (expected, got, represented, _allowance(target, ensemble, part.X), given, changed)
-        for column, values in zip(columns, block, strict=True):
-            column.append(values)
-    if not columns[0]:
+        represented = _represented(written, block)
+        given = expected if block.given is None else _scores(model, ensemble, block.given, block.bounds)
+        changed = np.zeros(len(got), bool) if block.given is None else _changed(block.X, block.given)
+        compared.append((expected, got, represented, _allowance(target, ensemble, block.X), given, changed))
+    if not compared:
         return Verification(0, 0, 0.0, 0, 0, by)
-    expected, got, represented, allowance, given, changed = (np.concatenate(column) for column in columns)
+    expected, got, represented, allowance, given, changed = map(np.concatenate, zip(*compared, strict=True))
     scale = float(np.abs(expected).max(initial=0.0)) or 1.0
     tolerance = target.tolerance * scale
     beyond = ~(np.abs(got - represented) <= tolerance)
@@ -139,8 +135,9 @@ def golden_rows(written: ExportFiles, ensemble: Ensemble, made: ScoredRows) -> S
     if ensemble.scales_queries:
         bounds = made.bounds[:3]
         return ScoredRows(X[: bounds[-1]], bounds, scores[: bounds[-1]])
-    represented = scores if written.representable is None else _represented(written.representable, X)
-    agreed = np.flatnonzero(np.abs(represented - scores) <= 1e-12 * (np.abs(scores).max(initial=0.0) or 1.0))
+    agreed = np.flatnonzero(
+        np.abs(_represented(written, made) - scores) <= 1e-12 * (np.abs(scores).max(initial=0.0) or 1.0)
+    )
     n_golden = min(_GOLDEN, len(agreed), max(1, _GOLDEN_VALUES // max(1, len(ensemble.used))))
     chosen = agreed[np.unique(np.linspace(0, len(agreed) - 1, n_golden).astype(np.int64))]
     return ScoredRows(X[chosen], np.array([0, len(chosen)]), scores[chosen])
@@ -160,7 +157,6 @@ def _scorer(target: ExportTarget, files: Mapping[str, bytes], names: tuple[str, 
 
 
 def scored_probe_rows(target: ExportTarget, model: Model, ensemble: Ensemble, options: Options) -> ScoredRows:
-    """Probe rows with the model's scores."""
     X = target.seen(probe_rows(ensemble, target.dtype, missing=not options.missing_as_zero), ensemble)
     bounds = query_bounds(len(X))
     return ScoredRows(X, bounds, _scores(model, ensemble, X, bounds))
@@ -169,7 +165,6 @@ def scored_probe_rows(target: ExportTarget, model: Model, ensemble: Ensemble, op
 def _rows_given(
     target: ExportTarget, model: Model, ensemble: Ensemble, options: Options, data: RankingData
 ) -> Iterator[ScoredRows]:
-    """The rows of data, in blocks of whole queries."""
     bounds = data.indptr
     for first, last in query_chunks(bounds, max(2, _BLOCK_VALUES // max(1, model.n_features))):
         rows = slice(int(bounds[first]), int(bounds[last]))
@@ -184,13 +179,16 @@ def _scores(model: Model, ensemble: Ensemble, X: Array, bounds: Array) -> Array:
     return np.asarray(model.score(X, ensemble.names if ensemble.has_names else None, bounds), np.float64)
 
 
-def _represented(ensemble: Ensemble, X: Array) -> Array:
+def _represented(written: ExportFiles, rows: ScoredRows) -> Array:
+    """Scores of what the files represent: those of the model where a target can represent it."""
+    ensemble = written.representable
+    if ensemble is None:
+        return rows.scores
     trees = TreeModel(len(ensemble.names), None, ensemble.trees, categories=ensemble.categories)
-    return trees.score(X) + ensemble.constant
+    return trees.score(rows.X) + ensemble.constant
 
 
 def _changed(X: Array, given: Array) -> Array:
-    """Rows with a value that rounding changed."""
     return np.asarray(((given != X) & ~(np.isnan(X) & np.isnan(given))).any(axis=1))
 
 
@@ -215,8 +213,8 @@ _WIDEST = 1e3  # by how much features of large and small weights may differ
 def probe_rows(ensemble: Ensemble, dtype: Any = np.float32, *, missing: bool = True, seed: int = 0) -> Array:
     """Rows of all features, of finite numbers of the type but not rounded to it; the same for the same ensemble.
 
-    `ensemble`: the model. `dtype`: float32 or float64: what "just above" means. `missing`: whether features may be
-    missing; those of weights and nets never are. `seed`: random seed.
+    `dtype`: float32 or float64: what "just above" means. `missing`: whether features may be missing; those of weights
+    and nets never are.
     """
     rng = np.random.default_rng(seed)
     forests = [ensemble.trees, *_inner_forests(ensemble)]
@@ -250,17 +248,13 @@ def probe_rows(ensemble: Ensemble, dtype: Any = np.float32, *, missing: bool = T
 
 
 def query_bounds(n_rows: int) -> Array:
-    """Boundaries that cut rows into made-up queries."""
     return np.append(np.arange(0, n_rows, _QUERY), n_rows)
 
 
 def _inner_forests(ensemble: Ensemble) -> list[Forest]:
     """The forests of expected grades, on the ensemble's features; steps on scaled features have no rows to try."""
-    forests = []
-    for other in ensemble.others:
-        for forest in other.model.forests if isinstance(other.model, GradeModel) else ():
-            forests.append(placed(forest, other.places))
-    return forests
+    grades = [(other.model, other.places) for other in ensemble.others if isinstance(other.model, GradeModel)]
+    return [placed(forest, places) for model, places in grades for forest in model.forests]
 
 
 def _around(threshold: float, dtype: Any) -> list[float]:

@@ -20,7 +20,6 @@ _TREATMENTS = {"AsIs": True, "AsFalse": True, "AsTrue": False}  # whether missin
 
 
 def read(file: ModelFile, settings: ImportSettings, value: Any) -> Imported:
-    """Read parsed JSON."""
     head = Facts.of(file, value)
     info = head.object("features_info")
     for key in ("categorical_features", "text_features", "embedding_features"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,6 @@ from rankwright.errors import InputError, InputWarning
 from rankwright.importing import catboost, lightgbm, ranklib, svm, xgboost
 from rankwright.importing.source import Imported, ImportSettings, ModelFile
 from rankwright.importing.ubjson import parse_ubjson
-from rankwright.importing.xgboost import read_dump
 from rankwright.models.saving import SavedModel
 
 __all__ = ["import_model"]
@@ -38,11 +37,7 @@ _REFUSED = {
 _UBJSON_SIZES = b"iUIlL$#"
 
 
-@dataclass(frozen=True)
-class _Format:
-    kind: str
-    title: str
-    read: Callable[[ImportSettings], Imported]
+Format = tuple[str, Callable[[ImportSettings], Imported]]  # the kind, and its reader
 
 
 def import_model(
@@ -106,20 +101,19 @@ def import_model(
             raise InputError(f"{name} is {value!r}; expected a whole number of at least 0")
     file = ModelFile.read(path)
     try:
-        file_format = _format_of(file)
-        if kind is not None and file_format.kind != kind:
-            raise file.error(f"is a model of {file_format.title}; expected one of {KINDS[kind]}")
-        imported = file_format.read(ImportSettings(first_feature, n_features, all_trees, constant))
+        library, read = _format_of(file)
+        if kind is not None and library != kind:
+            raise file.error(f"is a model of {KINDS[library]}; expected one of {KINDS[kind]}")
+        imported = read(ImportSettings(first_feature, n_features, all_trees, constant))
     except InputError as error:
         raise InputError(error.message, path, error.line) from None
     for notice in imported.notices:
         warnings.warn(f"{path}: {notice}", InputWarning, stacklevel=2)
     facts = {key: value for key, value in imported.facts.items() if value != ""}
-    return SavedModel(imported.model, file_format.kind, training={"imported from": file_format.title, **facts})
+    return SavedModel(imported.model, library, training={"imported from": KINDS[library], **facts})
 
 
-def _format_of(file: ModelFile) -> _Format:
-    """Detect the format of a file by its content."""
+def _format_of(file: ModelFile) -> Format:
     content = file.content
     if not content.strip():
         raise file.error(f"is empty; expected {_UNDERSTOOD}")
@@ -134,26 +128,27 @@ def _format_of(file: ModelFile) -> _Format:
     return _text_format(file)
 
 
-def _json_format(file: ModelFile, value: Any) -> _Format:
-    if isinstance(value, dict) and "learner" in value:
-        return _Format("xgboost", "XGBoost", lambda settings: xgboost.read(file, settings, value))
-    if isinstance(value, dict) and "tree_info" in value:
-        return _Format("lightgbm", "LightGBM", lambda settings: lightgbm.read_json(file, settings, value))
-    if isinstance(value, dict) and "features_info" in value:
-        return _Format("catboost", "CatBoost", lambda settings: catboost.read(file, settings, value))
+def _json_format(file: ModelFile, value: Any) -> Format:
+    if isinstance(value, dict):
+        if "learner" in value:
+            return "xgboost", partial(xgboost.read, file, value=value)
+        if "tree_info" in value:
+            return "lightgbm", partial(lightgbm.read_json, file, value=value)
+        if "features_info" in value:
+            return "catboost", partial(catboost.read, file, value=value)
     if isinstance(value, list) and value and all(isinstance(tree, dict) for tree in value) and "nodeid" in value[0]:
-        return _Format("xgboost", "XGBoost", lambda settings: read_dump(file, settings, value))
+        return "xgboost", partial(xgboost.read_dump, file, value=value)
     raise file.error(f"is JSON, but not {_UNDERSTOOD}; expected one")
 
 
-def _text_format(file: ModelFile) -> _Format:
+def _text_format(file: ModelFile) -> Format:
     first = file.content[:200].lstrip().split(b"\n", 1)[0].strip()
     if first == b"tree":
-        return _Format("lightgbm", "LightGBM", lambda settings: lightgbm.read_text(file, settings))
+        return "lightgbm", partial(lightgbm.read_text, file)
     if first.startswith((b"##", b"<ensemble>")):
-        return _Format("ranklib", "RankLib", lambda settings: ranklib.read(file, settings))
+        return "ranklib", partial(ranklib.read, file)
     if first.startswith(b"SVM-light Version"):
-        return _Format("svmrank", "SVMrank or SVMlight", lambda settings: svm.read_svmlight(file, settings))
+        return "svmrank", partial(svm.read_svmlight, file)
     if first.startswith(b"solver_type"):
-        return _Format("liblinear", "liblinear", lambda settings: svm.read_liblinear(file, settings))
+        return "liblinear", partial(svm.read_liblinear, file)
     raise file.error(f"is of an unknown format; expected {_UNDERSTOOD}")

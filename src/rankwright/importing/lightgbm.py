@@ -16,7 +16,7 @@ from typing import Any
 
 from rankwright.boosting.tree_model import MOST_CATEGORIES
 from rankwright.errors import InputError, shown
-from rankwright.importing.nodes import MAX_NODES, ZERO, Nodes, expanded, tree_model
+from rankwright.importing.nodes import BELOW_ZERO, MAX_NODES, ZERO, Nodes, expanded, tree_model
 from rankwright.importing.source import Facts, Imported, ImportSettings, ModelFile, integer_of, number_of, numbers_of
 
 _CATEGORICAL, _DEFAULT_LEFT = 1, 2  # bits of decision_type; the next two are the missing type
@@ -25,13 +25,10 @@ _MISSING = {"None": _NONE, "Zero": _ZERO, "NaN": _NAN}
 _AS_IS = ("lambdarank", "rank_xendcg", "regression", "regression_l1", "huber", "fair", "quantile", "mape", "custom", "")
 _SETTLED = ("tree", "feature_names", "objective", "num_class", "num_tree_per_iteration", "max_feature_idx")
 _INFINITE = 1e300  # what JSON has instead of infinity
-_BELOW_ZERO = math.nextafter(-ZERO, -math.inf)
 
 
 @dataclass
 class _Trees:
-    """The contents of a file, in either format."""
-
     file: ModelFile
     n_features: int
     names: tuple[str, ...]
@@ -66,9 +63,9 @@ class _Trees:
         """The categories of each categorical feature, by their codes; subsets are turned into places among them."""
         codes: dict[int, set[int]] = {}
         for nodes in self.trees:
-            for feature, subset in zip(nodes.feature, nodes.subset, strict=True):
-                if subset is not None:
-                    codes.setdefault(feature, set()).update(subset)
+            for node in nodes:
+                if node.subset is not None:
+                    codes.setdefault(node.feature, set()).update(node.subset)
         given = self._pandas_values(codes)
         categories: dict[int, tuple[Any, ...]] = {}
         for feature, used in codes.items():
@@ -81,13 +78,9 @@ class _Trees:
                 raise self.file.error(f"a category of {self.names[feature]!r} is not among those of pandas_categorical")
             categories[feature] = tuple(listed) if values is None else tuple(values[code] for code in listed)
             place = {code: at for at, code in enumerate(listed)}
-            for nodes in self.trees:
-                nodes.subset = [
-                    split_set
-                    if split_set is None or split_feature != feature
-                    else tuple(place[code] for code in split_set)
-                    for split_feature, split_set in zip(nodes.feature, nodes.subset, strict=True)
-                ]
+            for node in (node for nodes in self.trees for node in nodes):
+                if node.subset is not None and node.feature == feature:
+                    node.subset = tuple(place[code] for code in node.subset)
         return categories
 
     def _pandas_values(self, codes: Mapping[int, Any]) -> dict[int, Any]:
@@ -103,7 +96,7 @@ class _Trees:
 def _numeric(threshold: float, kind: int, default_left: bool) -> tuple[float, bool]:
     """Threshold and side of missing values of a split on a number, with tiny values taken as 0."""
     if -ZERO <= threshold < 0:
-        threshold = _BELOW_ZERO
+        threshold = BELOW_ZERO
     elif 0 <= threshold < ZERO:
         threshold = ZERO
     return threshold, default_left if kind != _NONE else threshold >= 0
@@ -119,7 +112,6 @@ def _check_head(file: ModelFile, classes: int, per_iteration: int, line: int | N
 
 
 def read_text(file: ModelFile, settings: ImportSettings) -> Imported:
-    """Read the text that ``save_model`` writes."""
     blocks = list(_blocks(file))
     head, head_line = blocks[0]
     for key in _SETTLED:
@@ -251,7 +243,6 @@ def _text_sets(boundaries: list[int], words: list[int]) -> list[tuple[int, ...]]
 
 
 def read_json(file: ModelFile, settings: ImportSettings, value: Any) -> Imported:
-    """Read the JSON of ``dump_model``."""
     head = Facts.of(file, value)
     _check_head(file, head.integer("num_class", 1), head.integer("num_tree_per_iteration", 1))
     names = head.texts("feature_names")

@@ -10,8 +10,10 @@ the way down, splits on a feature whose part is known need no copies.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -29,29 +31,32 @@ _BITS = 64
 Item = TypeVar("Item")
 
 
-class Nodes:
-    """The nodes of one tree, in any order; the first is the root.
+@dataclass
+class _Node:
+    """A split, whose children are named by their numbers, or a leaf, whose feature is −1; None: the file does not say.
 
-    A split is added before or after its children, which it names by their numbers.
+    Values up to the threshold, or categories in the subset, go left.
     """
 
-    def __init__(self) -> None:
-        self.feature: list[int] = []
-        self.threshold: list[float] = []
-        self.missing_left: list[bool] = []
-        self.left: list[int] = []
-        self.right: list[int] = []
-        self.value: list[float] = []
-        self.gain: list[float | None] = []
-        self.count: list[float | None] = []
-        self.subset: list[tuple[int, ...] | None] = []
+    feature: int = -1
+    threshold: float = 0.0
+    missing_left: bool = False
+    left: int = -1
+    right: int = -1
+    value: float = 0.0
+    gain: float | None = None
+    count: float | None = None
+    subset: tuple[int, ...] | None = None
 
-    def __len__(self) -> int:
-        return len(self.feature)
+
+class Nodes(list[_Node]):
+    """The nodes of one tree, in any order; a split is added before or after its children."""
+
+    root = 0
 
     def leaf(self, value: float, count: float | None = None) -> int:
-        """Add a leaf; returns its number."""
-        return self._add(-1, 0.0, False, (-1, -1), value, None, count, None)
+        self.append(_Node(value=value, count=count))
+        return len(self) - 1
 
     def split(
         self,
@@ -63,23 +68,14 @@ class Nodes:
         gain: float | None = None,
         subset: tuple[int, ...] | None = None,
     ) -> int:
-        """Add a split: values up to the threshold, or categories in the subset, go to the first child."""
-        return self._add(feature, threshold, missing_left, children, 0.0, gain, None, subset)
+        self.append(_Node(feature, threshold, missing_left, *children, gain=gain, subset=subset))
+        return len(self) - 1
 
-    def _add(
-        self, feature: int, threshold: float, missing_left: bool, children: tuple[int, int], value: float,
-        gain: float | None, count: float | None, subset: tuple[int, ...] | None,
-    ) -> int:  # fmt: skip
-        self.feature.append(feature)
-        self.threshold.append(threshold)
-        self.missing_left.append(missing_left)
-        self.left.append(children[0])
-        self.right.append(children[1])
-        self.value.append(value)
-        self.gain.append(gain)
-        self.count.append(count)
-        self.subset.append(subset)
-        return len(self.feature) - 1
+    def attach(self, parent: int, is_left: bool, child: int) -> None:
+        if is_left:
+            self[parent].left = child
+        else:
+            self[parent].right = child
 
     @classmethod
     def nested(cls, root: Item, add: Callable[[Nodes, Item], tuple[int, tuple[Item, Item] | None]]) -> Nodes:
@@ -93,73 +89,68 @@ class Nodes:
             item, parent, is_left = waiting.pop()
             node, sides = add(nodes, item)
             if parent >= 0:
-                (nodes.left if is_left else nodes.right)[parent] = node
+                nodes.attach(parent, is_left, node)
             if sides is not None:
                 waiting += [(sides[1], node, False), (sides[0], node, True)]
         return nodes
 
     def order(self) -> list[int]:
         """The nodes from the root on, level by level, the children of a node adjacent; raises if it is no tree."""
-        order, seen = [0], bytearray(len(self))
+        order, seen = [self.root], bytearray(len(self))
         for node in order:
             if not 0 <= node < len(self) or seen[node]:
                 raise InputError("a node has a child that is not there, or that another node has too")
             seen[node] = 1
-            if self.feature[node] >= 0:
-                order += (self.left[node], self.right[node])
+            if self[node].feature >= 0:
+                order += (self[node].left, self[node].right)
         return order
 
     def tree(self, factor: float, shift: int) -> Tree:
         """The nodes as a tree: leaf values multiplied, ``shift`` taken off the numbers of features."""
-        order = self.order()
-        n = len(order)
-        feature = np.array([self.feature[node] for node in order], np.int64)
+        ordered = [self[number] for number in self.order()]
+        n = len(ordered)
+        feature = np.array([node.feature for node in ordered], np.int64)
         left = np.full(n, -1, np.int32)
         left[feature >= 0] = 1 + 2 * np.arange(int((feature >= 0).sum()))
-        value = np.array([factor * self.value[node] for node in order])
-        count, gain = self._facts(order, feature, left, value)
-        subsets = [self.subset[node] for node in order]
-        sets = _sets([categories for categories in subsets if categories is not None])
+        value = np.array([factor * node.value for node in ordered])
+        count, gain = _counts_and_gains(ordered, feature, left, value)
         subset = np.full(n, -1, np.int32)
-        subset[[at for at, categories in enumerate(subsets) if categories is not None]] = np.arange(len(sets))
+        with_sets = [at for at, node in enumerate(ordered) if node.subset is not None]
+        subset[with_sets] = np.arange(len(with_sets))
+        sets = np.zeros((len(with_sets), SET_WORDS), np.uint64)
+        for row, at in enumerate(with_sets):
+            for category in ordered[at].subset or ():
+                sets[row, category // _BITS] |= np.uint64(1) << np.uint64(category % _BITS)
         return Tree(
             feature=np.where(feature >= 0, feature - shift, -1).astype(np.int32),
-            threshold=np.array([self.threshold[node] for node in order]),
-            missing_left=np.array([self.missing_left[node] for node in order], np.bool_),
+            threshold=np.array([node.threshold for node in ordered]),
+            missing_left=np.array([node.missing_left for node in ordered], np.bool_),
             left=left, value=value, gain=gain, count=count, subset=subset, sets=sets,
         )  # fmt: skip
 
-    def _facts(self, order: Sequence[int], feature: Any, left: Any, value: Any) -> tuple[Any, Any]:
-        """Counts and gains of the nodes, from the leaves up."""
-        given = [self.count[node] for node in order]
-        counts = np.array([1.0 if count is None else count for count in given])
-        leaves, splits = feature < 0, np.flatnonzero(feature >= 0)[::-1]
-        usable = np.isfinite(counts[leaves]).all() and (counts[leaves] >= 0).all()
-        for attempt in (counts, np.ones(len(order))) if usable else (np.ones(len(order)),):
-            for node in splits:
-                attempt[node] = attempt[left[node]] + attempt[left[node] + 1]
-            if (attempt[splits] > 0).all():
-                break
-        means, gains = np.where(leaves, value, 0.0), np.zeros(len(order))
-        with np.errstate(over="ignore", invalid="ignore"):
-            for node in splits:
-                a, b = left[node], left[node] + 1
-                share = attempt[a] / attempt[node]
-                means[node] = share * means[a] + (1 - share) * means[b]
-                gains[node] = attempt[node] * share * (1 - share) * (means[a] - means[b]) ** 2
+
+def _counts_and_gains(nodes: Sequence[_Node], feature: Array, left: Array, value: Array) -> tuple[Array, Array]:
+    """Of nodes in the order of a tree, from the leaves up."""
+    counts = np.array([1.0 if node.count is None else node.count for node in nodes])
+    leaves, splits = feature < 0, np.flatnonzero(feature >= 0)[::-1]
+    usable = np.isfinite(counts[leaves]).all() and (counts[leaves] >= 0).all()
+    for attempt in (counts, np.ones(len(nodes))) if usable else (np.ones(len(nodes)),):
         for node in splits:
-            given_gain = self.gain[order[node]]
-            if given_gain is not None and math.isfinite(given_gain):
-                gains[node] = max(0.0, given_gain)
-        return attempt, np.where(np.isfinite(gains), gains, 0.0)
-
-
-def _sets(subsets: Sequence[tuple[int, ...]]) -> Any:
-    sets = np.zeros((len(subsets), SET_WORDS), np.uint64)
-    for row, subset in enumerate(subsets):
-        for category in subset:
-            sets[row, category // _BITS] |= np.uint64(1) << np.uint64(category % _BITS)
-    return sets
+            attempt[node] = attempt[left[node]] + attempt[left[node] + 1]
+        if (attempt[splits] > 0).all():
+            break
+    means, gains = np.where(leaves, value, 0.0), np.zeros(len(nodes))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for node in splits:
+            a, b = left[node], left[node] + 1
+            share = attempt[a] / attempt[node]
+            means[node] = share * means[a] + (1 - share) * means[b]
+            gains[node] = attempt[node] * share * (1 - share) * (means[a] - means[b]) ** 2
+    for node in splits:
+        gain = nodes[node].gain
+        if gain is not None and math.isfinite(gain):
+            gains[node] = max(0.0, gain)
+    return attempt, np.where(np.isfinite(gains), gains, 0.0)
 
 
 def feature_count(
@@ -167,19 +158,16 @@ def feature_count(
 ) -> int:
     """Number of features: as asked for, or as the file has it.
 
-    `file`, `settings`: the file, and how it is taken over. `n_in_file`, `used`: how many features the file speaks of,
-    and the number after that of the last one that the model uses, both with the numbers of the file. `first`: the
-    lowest number of a feature that the model uses. `numbered_from`: the number of the first feature.
+    `n_in_file`, `used`: how many features the file speaks of, and the number after that of the last one that the model
+    uses, both with the numbers of the file. `first`: the lowest number of a feature that the model uses.
     """
     if first < numbered_from:
         raise file.error(f"uses feature {first}; expected numbers from {numbered_from} on (--first-feature)")
     n_features = max(n_in_file, used) - numbered_from
     if settings.n_features is not None:
-        if settings.n_features < used - numbered_from:
-            minimum = used - numbered_from
-            problem = f"--features is {settings.n_features:,}"
-            raise file.error(f"{problem}; expected at least {minimum:,}, which the model uses")
-        n_features = settings.n_features
+        n_features, minimum = settings.n_features, used - numbered_from
+        if n_features < minimum:
+            raise file.error(f"--features is {n_features:,}; expected at least {minimum:,}, which the model uses")
     if n_features > MOST_FEATURES:
         raise file.error(f"has {n_features:,} features; expected at most {MOST_FEATURES:,}")
     return n_features
@@ -197,16 +185,14 @@ def tree_model(
     factors: Sequence[float] | None = None,
     constant: float = 0.0,
 ) -> TreeModel:
-    """The trees of a file as a model.
+    """The trees of a file as a model; features have the file's numbers.
 
-    `file`, `settings`: the file, and how it is taken over. `trees`: the trees, with the file's numbers of features.
     `numbered_from`: the number of the first feature in this format, unless the settings have another. `n_in_file`: the
     number after the last feature that the file speaks of. `names`: the names of all features that it speaks of, from
-    number 0 on. `categories`: categories by number of the feature. `factors`: what the leaf values of each tree are
-    multiplied by. `constant`: added to every score.
+    number 0 on. `factors`: what the leaf values of each tree are multiplied by. `constant`: added to every score.
     """
     start = settings.start(numbered_from)
-    used = {feature for nodes in trees for feature in nodes.feature if feature >= 0}
+    used = {node.feature for nodes in trees for node in nodes if node.feature >= 0}
     n = feature_count(file, settings, n_in_file, max(used, default=start - 1) + 1, min(used, default=start), start)
     built = []
     for number, nodes in enumerate(trees):
@@ -215,20 +201,14 @@ def tree_model(
         except InputError as error:
             raise file.error(f"tree {number} (from 0): {error.message}") from None
     if constant != 0.0 and settings.constant:
-        alone = Nodes()
-        alone.leaf(constant)
-        built.append(alone.tree(1.0, 0))
-    listed = None if names is None else _listed(file, names[start:], n)
+        built.append(Nodes([_Node(value=constant)]).tree(1.0, 0))
+    listed = None if names is None else tuple(names[start:])
+    if listed is not None and len(listed) != n:
+        raise file.error(f"has names for {len(listed):,} of {n:,} features; expected one for each")
     shifted = {feature - start: values for feature, values in (categories or {}).items()}
     model = TreeModel(n, listed, Forest.of(built), categories=shifted)
     model.forest.check(n, tuple(model.categories))
     return model
-
-
-def _listed(file: ModelFile, names: Sequence[str], n_features: int) -> tuple[str, ...]:
-    if len(names) != n_features:
-        raise file.error(f"has names for {len(names):,} of {n_features:,} features; expected one for each")
-    return tuple(names)
 
 
 def linear_model(
@@ -252,16 +232,15 @@ def with_constant(model: LinearModel | NetModel, constant: float, settings: Impo
     """A model plus a constant, as a sum with a tree of one leaf; the model itself if there is none to add."""
     if constant == 0.0 or not settings.constant:
         return model
-    alone = Nodes()
-    alone.leaf(constant)
-    tree = TreeModel(model.n_features, model.feature_names, Forest.of([alone.tree(1.0, 0)]))
+    leaf = Nodes([_Node(value=constant)]).tree(1.0, 0)
+    tree = TreeModel(model.n_features, model.feature_names, Forest.of([leaf]))
     return SumModel((model, tree), np.ones(2))
 
 
 ZERO = float(np.float32(1e-35))
 """Values up to this size are 0 to LightGBM."""
 MAX_NODES = 1 << 20
-_BELOW = math.nextafter(-ZERO, -math.inf)
+BELOW_ZERO = math.nextafter(-ZERO, -math.inf)
 
 
 def expanded(nodes: Nodes, default_left: dict[int, bool], max_nodes: int = MAX_NODES) -> Nodes:
@@ -274,52 +253,49 @@ def expanded(nodes: Nodes, default_left: dict[int, bool], max_nodes: int = MAX_N
     # What is left to copy: a node, the parts of features that are known above it, and where the copy belongs.
     waiting: list[tuple[int, dict[int, str], tuple[int, bool] | None]] = [(0, {}, None)]
 
-    def add(at: tuple[int, bool] | None, feature: int, threshold: float, missing_left: bool, like: int) -> int:
-        split = plain.split(feature, threshold, missing_left, gain=nodes.gain[like], subset=nodes.subset[like])
-        hang(at, split)
-        return split
-
-    def hang(at: tuple[int, bool] | None, node: int) -> None:
+    def add(at: tuple[int, bool] | None, node: _Node) -> int:
+        plain.append(node)
         if at is not None:
-            (plain.left if at[1] else plain.right)[at[0]] = node
+            plain.attach(*at, len(plain) - 1)
+        return len(plain) - 1
 
     while waiting:
-        node, parts, at = waiting.pop()
+        number, parts, at = waiting.pop()
         if len(plain) > max_nodes:
             raise InputError(f"takes 0 for missing in so many splits that it needs more than {max_nodes:,} nodes")
-        feature = nodes.feature[node]
-        if feature < 0:
-            hang(at, plain.leaf(nodes.value[node], nodes.count[node]))
+        node = nodes[number]
+        if number in default_left:
+            _split(add, waiting, node, default_left[number], parts, at)
             continue
-        sides = (nodes.left[node], nodes.right[node])
-        threshold = nodes.threshold[node]
-        if node not in default_left:
-            split = add(at, feature, threshold, nodes.missing_left[node], node)
-            waiting += [(sides[0], parts, (split, True)), (sides[1], parts, (split, False))]
-            continue
-        _split(add, waiting, (node, feature, threshold, default_left[node], sides), parts, at)
+        copy = add(at, dataclasses.replace(node))
+        if node.feature >= 0:
+            waiting += [(node.left, parts, (copy, True)), (node.right, parts, (copy, False))]
     return plain
 
 
-def _split(add: Any, waiting: Any, original: Any, parts: dict[int, str], at: Any) -> None:
+def _split(add: Any, waiting: Any, node: _Node, zero_left: bool, parts: dict[int, str], at: Any) -> None:
     """Copy a split that takes 0 for a missing value."""
-    node, feature, threshold, zero_left, (left, right) = original
+    feature, threshold, left, right = node.feature, node.threshold, node.left, node.right
     negative = threshold < -ZERO  # the threshold is below 0, so 0 is above it
+
+    def like(threshold: float, missing_left: bool) -> _Node:
+        return dataclasses.replace(node, threshold=threshold, missing_left=missing_left)
+
     part = parts.get(feature)
     if part == "zero":
         waiting.append((left if zero_left else right, parts, at))
     elif part is not None and (part == "below") != negative:
         waiting.append((left if part == "below" else right, parts, at))
     elif part is not None or zero_left != negative:  # in the order of values
-        split = add(at, feature, threshold, zero_left, node)
+        split = add(at, like(threshold, zero_left))
         waiting += [(left, parts, (split, True)), (right, parts, (split, False))]
     else:
         low, zero, high = ({**parts, feature: name} for name in ("below", "zero", "above"))
-        first = add(at, feature, _BELOW, False, node)
-        second = add((first, False), feature, ZERO, True, node)
+        first = add(at, like(BELOW_ZERO, False))
+        second = add((first, False), like(ZERO, True))
         waiting.append((left if zero_left else right, zero, (second, True)))
         inner, outer = ((first, True), (second, False)) if negative else ((second, False), (first, True))
-        third = add(inner, feature, threshold, False, node)
+        third = add(inner, like(threshold, False))
         within, other = (low, high) if negative else (high, low)
         waiting += [(left, within, (third, True)), (right, within, (third, False))]
         waiting.append((right if negative else left, other, outer))

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rankwright.boosting.float32 import from_at_most, single
+from rankwright.boosting.float32 import from_at_most, rounded_down, single
 from rankwright.data.dataset import most_features
 from rankwright.errors import shown
 from rankwright.importing.nodes import Nodes, feature_count, tree_model, with_constant
@@ -31,8 +31,6 @@ _INSIDE["output"] = "split"
 
 @dataclass
 class _Split:
-    """A split or a leaf that is being read."""
-
     line: int
     place: str | None = None
     feature: int | None = None
@@ -41,13 +39,8 @@ class _Split:
     children: list[tuple[int, str | None]] = field(default_factory=list)
 
 
-def read_ensembles(file: ModelFile, body: list[tuple[int, str]]) -> list[list[tuple[Nodes, float]]]:
-    """The trees of each ensemble, with their weights."""
-    return _Reader(file).read(body)
-
-
 class _Reader:
-    """Reads tags one after the other; what is open is on a stack."""
+    """Reads tags one after the other, into the trees of each ensemble and their weights; open tags are on a stack."""
 
     def __init__(self, file: ModelFile) -> None:
         self.file = file
@@ -110,7 +103,8 @@ class _Reader:
         elif name == "tree":
             if self.root < 0:
                 raise self.file.error("a tree without a split or an output", line)
-            self.ensembles[-1].append((_first(self.nodes, self.root), self.weight))
+            self.nodes.root = self.root
+            self.ensembles[-1].append((self.nodes, self.weight))
 
     def _end_split(self, split: _Split, line: int) -> None:
         if split.output is not None and not split.children and split.feature is None:
@@ -134,22 +128,10 @@ class _Reader:
             self.root = node
 
 
-def _first(nodes: Nodes, root: int) -> Nodes:
-    """The same nodes with the root first: children were read before their parents."""
-    last = len(nodes) - 1
-    for name in ("feature", "threshold", "missing_left", "left", "right", "value", "gain", "count", "subset"):
-        getattr(nodes, name).reverse()
-    nodes.left = [last - child if child >= 0 else child for child in nodes.left]
-    nodes.right = [last - child if child >= 0 else child for child in nodes.right]
-    assert root == last
-    return nodes
-
-
 _SIGMOID = "scores are those before RankLib's last sigmoid: the ranking is the same"
 
 
 def read(file: ModelFile, settings: ImportSettings) -> Imported:
-    """Read a model file of RankLib."""
     body = [(number, text.strip()) for number, text in enumerate(file.lines, 1)]
     heads = [text[2:].strip() for _, text in body if text.startswith("##")]
     body = [(number, text) for number, text in body if text and not text.startswith("##")]
@@ -167,7 +149,7 @@ Lines = list[tuple[int, str]]
 
 def _ensembles(file: ModelFile, settings: ImportSettings, body: Lines) -> Imported:
     """Trees in tags; the score of several ensembles is their mean."""
-    ensembles = read_ensembles(file, body)
+    ensembles = _Reader(file).read(body)
     trees = [nodes for ensemble in ensembles for nodes, _ in ensemble]
     factors = [weight / len(ensembles) for ensemble in ensembles for _, weight in ensemble]
     model = tree_model(file, settings, trees, numbered_from=1, factors=factors)
@@ -197,20 +179,19 @@ def _linear(file: ModelFile, settings: ImportSettings, body: Lines) -> Imported:
     pairs = _pairs(file, body, 2)
     constant = sum(weight for feature, weight in pairs if feature == 0)
     weights = [(int(feature), weight) for feature, weight in pairs if feature > 0]
-    return Imported(with_constant(_weighted(file, settings, weights), constant, settings))
-
-
-def _weighted(file: ModelFile, settings: ImportSettings, pairs: list[tuple[int, float]]) -> LinearModel:
-    """A linear model; a feature may occur several times."""
-    last = max((feature for feature, _ in pairs), default=0)
-    if last > most_features(len(file.content)):
-        raise file.error(f"uses feature {last:,}; expected numbers in proportion to the size of the file")
     start = settings.start(1)
-    first = min((feature for feature, _ in pairs), default=start)
-    coef = np.zeros(feature_count(file, settings, 0, last + 1, first, start))
-    for feature, weight in pairs:
+    coef = np.zeros(_n_features(file, settings, [feature for feature, _ in weights], most_features(len(file.content))))
+    for feature, weight in weights:  # a feature may occur several times
         coef[feature - start] += weight
-    return LinearModel(coef)
+    return Imported(with_constant(LinearModel(coef), constant, settings))
+
+
+def _n_features(file: ModelFile, settings: ImportSettings, features: list[int], most: int) -> int:
+    """How many features a model of these has; a small file must not ask for large arrays."""
+    start, last = settings.start(1), max(features, default=0)
+    if last > most:
+        raise file.error(f"uses feature {last:,}; expected numbers in proportion to the size of the file")
+    return feature_count(file, settings, 0, last + 1, min(features, default=start), start)
 
 
 def _steps(file: ModelFile, settings: ImportSettings, body: Lines) -> Imported:
@@ -218,17 +199,12 @@ def _steps(file: ModelFile, settings: ImportSettings, body: Lines) -> Imported:
     trees = []
     for feature, threshold, weight in _pairs(file, body, 3):
         nodes = Nodes()
-        nodes.split(int(feature), from_at_most(_rounded_down(threshold)), threshold >= 0, (1, 2))
+        limit = float(rounded_down(threshold))  # thresholds are float64, features float32
+        nodes.split(int(feature), from_at_most(limit), threshold >= 0, (1, 2))
         nodes.leaf(0.0)
         nodes.leaf(weight)
         trees.append(nodes)
     return Imported(tree_model(file, settings, trees, numbered_from=1), {"trees": len(trees)})
-
-
-def _rounded_down(value: float) -> float:
-    """The largest float32 up to a number: thresholds of RankBoost are float64, its features float32."""
-    rounded = single(value)
-    return rounded if rounded <= value else float(np.nextafter(np.float32(rounded), np.float32(-np.inf)))
 
 
 def _net(file: ModelFile, settings: ImportSettings, body: Lines) -> Imported:
@@ -255,14 +231,9 @@ def _net(file: ModelFile, settings: ImportSettings, body: Lines) -> Imported:
     if len(rows) != n + 1 + units or not _fits(rows, n, units):
         raise file.error("has other neurons or weights than its layers have; expected a complete file", len(file.lines))
     bias = rows[0, n]
-    first, start = min(features, default=1), settings.start(1)
-    last = max(features, default=0)
-    if last > most_features(len(file.content)) // wide:
-        raise file.error(f"uses feature {last:,}; expected numbers in proportion to the size of the file")
-    width = feature_count(file, settings, 0, last + 1, first, start)
-    inner = np.zeros((wide, width))
+    inner = np.zeros((wide, _n_features(file, settings, features, most_features(len(file.content)) // wide)))
     for at, feature in enumerate(features):
-        inner[:, feature - start] += rows[0, at]
+        inner[:, feature - settings.start(1)] += rows[0, at]
     if not units:
         return Imported(with_constant(LinearModel(inner[0]), bias[0], settings), notices=(_SIGMOID,))
     outer = np.array([rows[1, at][0] for at in range(units)])

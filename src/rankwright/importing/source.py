@@ -23,12 +23,7 @@ _DIGITS = 18  # of a whole number: more than any of a model
 
 @dataclass(frozen=True)
 class ImportSettings:
-    """How a model is taken over.
-
-    `first_feature`: the number that the file gives to the first feature; None: as the format numbers them.
-    `n_features`: number of features; None: as many as the file speaks of. `all_trees`: whether trees after the best
-    round of early stopping are kept. `constant`: whether a constant that is added to all scores is kept.
-    """
+    """How a model is taken over: see :func:`rankwright.import_model`."""
 
     first_feature: int | None = None
     n_features: int | None = None
@@ -42,17 +37,13 @@ class ImportSettings:
 
 @dataclass(frozen=True)
 class ModelFile:
-    """A file with a model, read whole.
-
-    `path`: its name, for messages. `content`: what it holds, unpacked.
-    """
+    """A file with a model, read whole and unpacked."""
 
     path: str | Path
     content: bytes
 
     @classmethod
     def read(cls, path: str | Path) -> ModelFile:
-        """Read a file, also one packed by gzip."""
         with open_file(path) as file:
             packed = file.is_gzip
             file.raw.seek(0)
@@ -60,7 +51,6 @@ class ModelFile:
 
     @cached_property
     def lines(self) -> list[str]:
-        """The lines of a text."""
         try:
             return self.content.decode("utf-8").splitlines()
         except UnicodeDecodeError as error:
@@ -68,11 +58,9 @@ class ModelFile:
             raise self.error("is not text in UTF-8; expected a complete model file", line) from None
 
     def error(self, message: str, line: int | None = None) -> InputError:
-        """Return an error about this file; ``line`` counts from 1."""
         return InputError(message, self.path, line)
 
     def json(self) -> Any:
-        """The value of a JSON text."""
         try:
             return json.loads(self.content.decode("utf-8"))
         except json.JSONDecodeError as error:
@@ -88,11 +76,7 @@ class ModelFile:
 
 @dataclass(frozen=True)
 class Facts:
-    """An object of JSON: values are checked when they are asked for, and errors name the place.
-
-    `file`: where it is from. `place`: where in the file, such as ``"tree 3"``; empty for the whole. `values`: the
-    object.
-    """
+    """An object of JSON: values are checked when they are asked for. `place`: where it is, such as ``"tree 3"``."""
 
     file: ModelFile
     place: str
@@ -100,18 +84,15 @@ class Facts:
 
     @classmethod
     def of(cls, file: ModelFile, value: Any, place: str = "") -> Facts:
-        """Check that a value is an object."""
         if not isinstance(value, dict):
             where = f"{place} is" if place else "is"
             raise file.error(f"{where} {shown(value)}; expected an object of a model file")
         return cls(file, place, value)
 
     def error(self, message: str) -> InputError:
-        """Return an error about this object."""
         return self.file.error(f"{self.place}: {message}" if self.place else message)
 
     def get(self, key: str, wanted: type | tuple[type, ...], expected: str) -> Any:
-        """Return a value, checked to be of a type."""
         value = self.values.get(key)
         if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
             problem = f"{key} is {shown(value)}" if key in self.values else f"{key} is missing"
@@ -119,7 +100,6 @@ class Facts:
         return value
 
     def object(self, key: str, place: str | None = None) -> Facts:
-        """Return an object inside this one."""
         return Facts(self.file, self.place if place is None else place, self.get(key, dict, "an object"))
 
     def list(self, key: str) -> Any:
@@ -142,7 +122,6 @@ class Facts:
         return number
 
     def number(self, key: str) -> float:
-        """A finite number."""
         number = number_of(self.values.get(key))
         if number is None or not math.isfinite(number):
             raise self.error(f"{key} is {shown(self.values.get(key))}; expected a finite number")
@@ -185,7 +164,6 @@ def integer_of(value: Any) -> int | None:
 
 
 def numbers_of(words: Sequence[str], file: ModelFile, line: int, name: str) -> list[float]:
-    """The numbers of a line of text."""
     numbers = []
     for word in words:
         number = number_of(word)
@@ -197,11 +175,7 @@ def numbers_of(words: Sequence[str], file: ModelFile, line: int, name: str) -> l
 
 @dataclass(frozen=True)
 class Imported:
-    """A model, with facts and notices about it.
-
-    `model`: the model. `facts`: what the file says of its training. `notices`: what the user should know: what was left
-    out, and whether it matters.
-    """
+    """A model, what its file says of its training, and notices of what was left out, and whether it matters."""
 
     model: Any
     facts: dict[str, Any] = field(default_factory=dict)

@@ -36,17 +36,13 @@ def read_svmlight(file: ModelFile, settings: ImportSettings) -> Imported:
     if len(body) != vectors - 1:
         problem = f"has {len(body):,} support vectors; expected {vectors - 1:,}, as line 10 says"
         raise file.error(problem, len(lines))
-    _check_width(file, highest, 8)
+    if highest > most_features(len(file.content)):
+        raise file.error(f"has {highest:,} features; expected a number in proportion to the size of the file", 8)
     coef = np.zeros(highest + 1)
     for number, text in body:
         _add_vector(file, coef, text.partition("#")[0].split(), number)
     model = linear_model(file, settings, coef, numbered_from=1, constant=-b)
     return Imported(model, {"support vectors": len(body)})
-
-
-def _check_width(file: ModelFile, width: int, line: int) -> None:
-    if width > most_features(len(file.content)):
-        raise file.error(f"has {width:,} features; expected a number in proportion to the size of the file", line)
 
 
 def _add_vector(file: ModelFile, coef: np.ndarray, words: list[str], line: int) -> None:

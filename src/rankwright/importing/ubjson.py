@@ -21,11 +21,6 @@ _CONSTANTS = {"Z": None, "T": True, "F": False}
 def parse_ubjson(content: bytes) -> Any:
     """The value of a file.
 
-    Raises
-    ------
-    InputError
-        If it is damaged, truncated or nested too deeply; with the place in the file.
-
     Examples
     --------
     >>> parse_ubjson(b"{i\\x01aSi\\x02hi}")
@@ -39,8 +34,6 @@ def parse_ubjson(content: bytes) -> Any:
 
 
 class _Reader:
-    """Reads values one after the other."""
-
     def __init__(self, content: bytes) -> None:
         self.content = content
         self.at = 0

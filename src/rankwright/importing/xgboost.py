@@ -21,7 +21,7 @@ import numpy as np
 
 from rankwright.boosting.float32 import from_below, single
 from rankwright.boosting.tree_model import MOST_CATEGORIES
-from rankwright.errors import InputError, shown
+from rankwright.errors import shown
 from rankwright.importing.nodes import Nodes, linear_model, tree_model
 from rankwright.importing.source import Facts, Imported, ImportSettings, ModelFile, integer_of, number_of
 
@@ -31,11 +31,9 @@ _AS_IS = (
 )  # fmt: skip
 _LOGISTIC = ("binary:logistic", "reg:logistic")
 _EXPONENTIAL = ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "survival:aft")
-_NO_CHILD = -1
 
 
 def read(file: ModelFile, settings: ImportSettings, value: Any) -> Imported:
-    """Read the parsed content of a saved model."""
     learner = Facts.of(file, value).object("learner")
     param = learner.object("learner_model_param")
     for key, outputs in (("num_class", "classes"), ("num_target", "targets")):
@@ -71,7 +69,7 @@ def read(file: ModelFile, settings: ImportSettings, value: Any) -> Imported:
     factors = None
     if name == "dart":
         factors = booster.array("weight_drop", np.float32, len(trees.list("trees"))).astype(np.float64)[:kept].tolist()
-    categories, more = categories_of(file, grown, _listed(trees, n_in_file))
+    categories, more = _categories(file, grown, _listed(trees, n_in_file))
     model = tree_model(
         file, settings, grown, numbered_from=0, n_in_file=n_in_file, names=names, categories=categories,
         factors=factors, constant=constant,
@@ -131,12 +129,16 @@ def _tree(facts: Facts) -> Nodes:
     right, feature = (facts.array(key, np.int64, n).tolist() for key in ("right_children", "split_indices"))
     condition = facts.array("split_conditions", np.float32, n).astype(np.float64).tolist()
     default_left = facts.array("default_left", np.int64, n).tolist()
-    gains, cover = (_optional(facts, key, n) for key in ("loss_changes", "sum_hessian"))
+    none = [None] * n
+    gains, cover = (
+        facts.array(key, np.float64, n).tolist() if key in facts.values else none
+        for key in ("loss_changes", "sum_hessian")
+    )
     kinds = facts.array("split_type", np.int64, n).tolist() if "split_type" in facts.values else [0] * n
     sets = _sets(facts) if any(kinds) else {}
     nodes = Nodes()
     for at, child in enumerate(left.tolist()):
-        if child == _NO_CHILD:
+        if child == -1:
             if not math.isfinite(condition[at]):
                 raise facts.error(f"the value of leaf {at} is not a finite number")
             nodes.leaf(condition[at], cover[at])
@@ -150,11 +152,6 @@ def _tree(facts: Facts) -> Nodes:
         limit = 0.0 if kinds[at] else from_below(condition[at])
         nodes.split(feature[at], limit, bool(missing), sides, gain=gains[at], subset=subset)
     return nodes
-
-
-def _optional(facts: Facts, key: str, n: int) -> list[float | None]:
-    values = facts.array(key, np.float64, n).tolist() if key in facts.values else [None] * n
-    return list(values)
 
 
 def _sets(facts: Facts) -> dict[int, tuple[int, ...]]:
@@ -194,7 +191,7 @@ def _texts(facts: Facts) -> tuple[str, ...]:
     return tuple(text[start:stop] for start, stop in pairwise(offsets))
 
 
-def categories_of(
+def _categories(
     file: ModelFile, trees: Sequence[Nodes], listed: dict[int, tuple[Any, ...]]
 ) -> tuple[dict[int, tuple[Any, ...]], tuple[str, ...]]:
     """The categories of each categorical feature, and notices about them.
@@ -205,12 +202,12 @@ def categories_of(
     used: dict[int, int] = {}
     odd = False
     for nodes in trees:
-        for feature, subset, first in zip(nodes.feature, nodes.subset, nodes.missing_left, strict=True):
-            if subset is not None:
-                used[feature] = max(used.get(feature, 0), *subset, 0)
-                odd |= first and feature not in listed
-                if min(subset, default=0) < 0:
-                    raise file.error(f"feature {feature} (from 0) has a category below 0")
+        for node in nodes:
+            if node.subset is not None:
+                used[node.feature] = max(used.get(node.feature, 0), *node.subset, 0)
+                odd |= node.missing_left and node.feature not in listed
+                if min(node.subset, default=0) < 0:
+                    raise file.error(f"feature {node.feature} (from 0) has a category below 0")
     categories: dict[int, tuple[Any, ...]] = {}
     for feature, last in used.items():
         values = listed.get(feature, tuple(range(MOST_CATEGORIES)))
@@ -225,14 +222,6 @@ def categories_of(
     return categories, tuple(notices)
 
 
-def to_places(codes: Sequence[Any], file: ModelFile) -> tuple[int, ...]:
-    """Categories of a dump as whole numbers."""
-    numbers = [integer_of(code) for code in codes]
-    if any(code is None for code in numbers):
-        raise InputError(f"categories are {shown(codes)}; expected whole numbers", file.path)
-    return tuple(code for code in numbers if code is not None)
-
-
 _DEFAULT_NAME = re.compile(r"f(0|[1-9][0-9]{0,8})")  # XGBoost's names of features without names, from f0 on
 _NO_BASE = (
     "a dump lacks XGBoost's base score and the weights of dart: of a gbtree model the ranking is the same, and scores "
@@ -241,7 +230,6 @@ _NO_BASE = (
 
 
 def read_dump(file: ModelFile, settings: ImportSettings, value: Any) -> Imported:
-    """Read a parsed dump."""
     names: dict[str, int] = {}
     trees = [_dumped_tree(Facts.of(file, tree, f"tree {at} (from 0)"), names) for at, tree in enumerate(value)]
     numbers = {name: _DEFAULT_NAME.fullmatch(name) for name in names}
@@ -251,15 +239,16 @@ def read_dump(file: ModelFile, settings: ImportSettings, value: Any) -> Imported
             shown_names = ", ".join(sorted(names, key=lambda name: int(name[1:]))[:3])
             problem = f"features are {shown_names}, … and none is f0, so the first may be f0 or f1"
             raise file.error(f"{problem}; expected --first-feature 0 (XGBoost's own names) or 1")
+        feature_numbers = {at: int(name[1:]) for name, at in names.items()}
         for nodes in trees:
-            feature_numbers = {at: int(name[1:]) for name, at in names.items()}
-            nodes.feature = [feature_numbers.get(feature, -1) for feature in nodes.feature]
+            for node in nodes:
+                node.feature = feature_numbers.get(node.feature, -1)
     else:
         start, listed = 0, tuple(names)
     dump_settings = ImportSettings(
         start or 0, settings.n_features if listed is None else None, settings.all_trees, settings.constant
     )
-    categories, more = categories_of(file, trees, {})
+    categories, more = _categories(file, trees, {})
     model = tree_model(file, dump_settings, trees, numbered_from=0, names=listed, categories=categories)
     return Imported(model, {"trees": len(trees)}, (_NO_BASE, *more))
 
@@ -292,7 +281,10 @@ def _dumped_split(facts: Facts, nodes: Nodes, names: dict[str, int]) -> tuple[in
     condition = facts.values["split_condition"]
     feature, gain = names.setdefault(name, len(names)), number_of(facts.values.get("gain"))
     if isinstance(condition, list):
-        subset = to_places(condition, facts.file)
+        codes = [integer_of(code) for code in condition]
+        if any(code is None for code in codes):
+            raise facts.file.error(f"categories are {shown(condition)}; expected whole numbers")
+        subset = tuple(code for code in codes if code is not None)
         node = nodes.split(feature, 0.0, missing == yes, gain=gain, subset=subset)
     else:
         limit = number_of(condition)

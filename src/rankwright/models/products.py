@@ -25,8 +25,15 @@ FASTMATH = {"reassoc", "contract", "arcp", "nsz"}
 
 
 def kernel_form(X: Any) -> Any:
-    """The form that kernels take: the array itself, or (values, columns, row boundaries) of CSR."""
-    return (X.data, X.indices, X.indptr) if sparse.issparse(X) else X
+    """The form that kernels take: the array itself, or (values, columns, row boundaries) of CSR.
+
+    Arrays are read-only views, as numba compiles a kernel once more for arrays that can be written.
+    """
+    if sparse.issparse(X):
+        return tuple(kernel_form(array) for array in (X.data, X.indices, X.indptr))
+    view = X.view()
+    view.flags.writeable = False
+    return view
 
 
 def row_scores(X: Any, start: int, stop: int, weights: Any, scores: Any) -> None:

@@ -9,7 +9,7 @@ The impact has one of three forms (:data:`SATURATED`, :data:`LOGARITHMIC`, :data
 the document, a weight w of the term and a factor m of the document. That is all the compiled code
 (:mod:`rankwright.text.search_kernel`) knows about a function. A class that is registered here can be searched
 with, is a feature of every view (``name[analyser]``) and is named in help and messages;
-:mod:`rankwright.exporting.similarities` says what search engines have in its place.
+:mod:`rankwright.exporting.counterparts` says what search engines have in its place.
 
 Below, N is the number of documents, df the number of documents that contain the term, c its count in the document, q
 its count in the query, |d| the length of the document, avg the mean length, p the term's share of all term occurrences
