@@ -90,13 +90,16 @@ def transcribed(objective, C, epsilon):
             values = loss - vectors @ w
             worst = values.argmax()
             if values[worst] > slacks[i] + epsilon:
+                others = values[(vectors != vectors[worst]).any(axis=1)]
+                ties = w.any() and others.max() > values[worst] - 1e-6  # at weights of 0 the first counts
+                assert not ties, "rounding would decide: choose another C"
                 constraints.append((i, loss[worst], vectors[worst]))
                 sweeps[-1].append(i)
                 w, slacks = minimum(constraints, n, d, C / n)
     return w, sweeps[1:-1]
 
 
-# With auc and other C, rankings are equally violated, and rounding chooses between them.
+# With auc, the solution of the small problem often makes two rankings equally violated; not with this C.
 @pytest.mark.parametrize(("loss", "C"), [("map", 1.0), ("map", 5.0), ("auc", 4.0), ("ndcg", 2.0), ("ndcg@2", 5.0)])
 def test_sweep_by_sweep_as_in_the_paper(loss, C):
     for seed in range(3):
