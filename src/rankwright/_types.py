@@ -20,3 +20,5 @@ Features: TypeAlias = "Array | sparse.csr_array"
 """A matrix of features, a row per document."""
 Compiled = Callable[..., Any]
 """A function compiled by numba that is given to another one."""
+Arguments = tuple[Any, ...]
+"""Several arguments of a compiled function, in one."""

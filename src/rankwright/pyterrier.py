@@ -113,7 +113,7 @@ class Features(pt.Transformer):
             out[order] = self._columns.values(str(texts.pop()), docs[order])
         return out
 
-    def _find(self, document: Any) -> int:
+    def _find(self, document: str) -> int:
         doc = self.index.find(str(document))
         if doc is None:
             raise InputError(f"document {document!r} is not in the index; expected one of its documents")

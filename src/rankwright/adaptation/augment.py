@@ -140,11 +140,11 @@ def _moments(data: RankingData) -> tuple[Array, Array]:
     return X.mean(axis=0), np.where(scale > 0, scale, 1.0)
 
 
-def _dense(X: Any) -> Array:
+def _dense(X: Array) -> Array:
     return np.asarray(X.toarray() if sparse.issparse(X) else X, np.float64)
 
 
-def _directions(X: Any, mean: Array, scale: Array) -> Array:
+def _directions(X: Array, mean: Array, scale: Array) -> Array:
     """Standardised rows of length 1; a row at the mean stays 0 and is near to nothing."""
     standard = (_dense(X) - mean) / scale
     length = np.sqrt((standard**2).sum(axis=1, keepdims=True))

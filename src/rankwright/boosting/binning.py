@@ -137,7 +137,7 @@ def feature_ends(values: Array, max_bins: int, n_categories: int | None = None) 
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _cuts(first: Any, n: int, max_bins: int) -> Any:
+def _cuts(first: Array, n: int, max_bins: int) -> Any:
     """The distinct values that start a bin if there are more of them than bins; ``first`` is the position of each.
 
     A value with more than an equal share of the rows gets its own bin; the others fill the remaining bins up to an
@@ -172,7 +172,7 @@ def _cuts(first: Any, n: int, max_bins: int) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _columns(X: Any, rows: Any, first: int, columns: Any) -> None:
+def _columns(X: Array, rows: Array, first: int, columns: Array) -> None:
     """Some rows of the columns starting at ``first``, column by column."""
     for k in range(rows.size):
         for j in range(columns.shape[0]):
@@ -180,7 +180,7 @@ def _columns(X: Any, rows: Any, first: int, columns: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _fill(X: Any, rows: Any, start: int, table: Any, sizes: Any, packed_bins: Any) -> None:
+def _fill(X: Array, rows: Array, start: int, table: Array, sizes: Array, packed_bins: Array) -> None:
     """The packed bins of some rows, from the place ``start`` on, by bisection, each step for many rows at once."""
     values, codes = np.empty(_TILE, X.dtype), np.empty(_TILE, np.int64)
     for tile in range(0, rows.size, _TILE):

@@ -26,7 +26,7 @@ SOLR_SLACK = np.float32(1e-6)
 _STEPS = 64  # numbers next to the difference that may give the sum
 
 
-def rounded_down(threshold: npt.ArrayLike, dtype: Any = np.float32) -> Array:
+def rounded_down(threshold: npt.ArrayLike, dtype: npt.DTypeLike = np.float32) -> Array:
     """The largest number of a type up to each threshold, infinite ones too."""
     wide = np.asarray(threshold, np.float64)
     with np.errstate(over="ignore", under="ignore"):
@@ -34,13 +34,13 @@ def rounded_down(threshold: npt.ArrayLike, dtype: Any = np.float32) -> Array:
         return np.where(near > wide, np.nextafter(near, np.array(-np.inf, dtype)), near)
 
 
-def for_at_most(threshold: npt.ArrayLike, dtype: Any = np.float32) -> Array:
+def for_at_most(threshold: npt.ArrayLike, dtype: type[np.floating[Any]] = np.float32) -> Array:
     """What to write for ``x <= …``: finite, the same side for every finite value of the type but the extremes."""
     limits = np.finfo(dtype)
     return np.clip(rounded_down(threshold, dtype), limits.min, limits.max)
 
 
-def for_below(threshold: npt.ArrayLike, dtype: Any = np.float32) -> Array:
+def for_below(threshold: npt.ArrayLike, dtype: type[np.floating[Any]] = np.float32) -> Array:
     """What to write for ``x < …``."""
     limits = np.finfo(dtype)
     with np.errstate(over="ignore", under="ignore"):
@@ -48,7 +48,7 @@ def for_below(threshold: npt.ArrayLike, dtype: Any = np.float32) -> Array:
     return np.clip(above, limits.min, limits.max)
 
 
-def for_slack(threshold: npt.ArrayLike, slack: Any = SOLR_SLACK) -> tuple[Array, Array]:
+def for_slack(threshold: npt.ArrayLike, slack: np.float32 = SOLR_SLACK) -> tuple[Array, Array]:
     """What to write for ``x <= … + slack`` in float32, and what that comes to.
 
     Where no number gives the threshold, the one that comes to the next below is taken; the two then differ. 0 stays on
@@ -66,7 +66,7 @@ def for_slack(threshold: npt.ArrayLike, slack: Any = SOLR_SLACK) -> tuple[Array,
     return written.reshape(shape), (written + slack).reshape(shape)
 
 
-def number_text(value: Any) -> str:
+def number_text(value: float | np.floating[Any]) -> str:
     """A number as text that gives it back, whether it is read as its own type or as float64 first.
 
     Examples

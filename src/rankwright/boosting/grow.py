@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from rankwright._types import Array
+from rankwright._types import Arguments, Array
 from rankwright.boosting.binning import GROUP, MISSING, BinnedFeatures
 from rankwright.boosting.forest import Tree
 from rankwright.boosting.histograms import (
@@ -275,7 +275,9 @@ class Growth:
         out = (np.full(d, -1.0), np.zeros(d, np.int64), np.zeros(d, np.bool_))
         return allowed, (node.total, node.low, node.high, noise), out
 
-    def choose(self, node: Node, sums: Array, side: Any, packed_bins: Array, rows: Array, counts: Array | None) -> None:
+    def choose(
+        self, node: Node, sums: Array, side: Arguments, packed_bins: Array, rows: Array, counts: Array | None
+    ) -> None:
         """Take the best split whose parts have enough rows.
 
         `sums` (shape (groups, 8, 256)): packed histograms of the node. `side`: what `searched` gave, with the best

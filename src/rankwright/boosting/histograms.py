@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from rankwright._types import Array
+from rankwright._types import Arguments, Array
 from rankwright.boosting.binning import GROUP, MISSING
 from rankwright.boosting.forest import SET_WORDS
 from rankwright.caching import INNER
@@ -79,7 +79,7 @@ def _total(values: Array, shares: list[slice], team: Team) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _largest(values: Any) -> float:
+def _largest(values: Array) -> float:
     largest = 0.0
     for i in range(values.size):
         largest = max(largest, abs(values[i]))
@@ -87,7 +87,7 @@ def _largest(values: Any) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _in_units(values: Any, per_unit: float) -> Any:
+def _in_units(values: Array, per_unit: float) -> Any:
     total = np.int64(0)
     for i in range(values.size):
         total += np.int64(abs(values[i]) * per_unit)
@@ -95,7 +95,7 @@ def _in_units(values: Any, per_unit: float) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _pack(gradients: Any, hessians: Any, per_gradient: float, per_hessian: float, values: Any) -> Any:
+def _pack(gradients: Array, hessians: Array, per_gradient: float, per_hessian: float, values: Array) -> Any:
     largest = np.int64(0)
     for i in range(values.size):
         hessian = np.int64(np.rint(hessians[i] * per_hessian))
@@ -105,13 +105,13 @@ def _pack(gradients: Any, hessians: Any, per_gradient: float, per_hessian: float
 
 
 @njit(cache=True, nogil=True)
-def _pack_counted(gradients: Any, per_gradient: float, per_row: int, values: Any) -> None:
+def _pack_counted(gradients: Array, per_gradient: float, per_row: int, values: Array) -> None:
     for i in range(values.size):
         values[i] = (np.int64(np.rint(gradients[i] * per_gradient)) << HESSIAN_BITS) + per_row
 
 
 @njit(cache=True, nogil=True)
-def gather(packed: Any, rows: Any, values: Any) -> Any:
+def gather(packed: Array, rows: Array, values: Array) -> Any:
     """The packed values of some rows, contiguous; returns their sum."""
     total = np.int64(0)
     for k in range(rows.size):
@@ -122,7 +122,7 @@ def gather(packed: Any, rows: Any, values: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def transpose(packed_bins: Any, by_row: Any) -> None:
+def transpose(packed_bins: Array, by_row: Array) -> None:
     """Packed bins by group, transposed to packed bins by row, some rows at a time."""
     for start in range(0, by_row.shape[0], _BLOCK):
         for group in range(packed_bins.shape[0]):
@@ -131,7 +131,9 @@ def transpose(packed_bins: Any, by_row: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def fill_groups(packed_bins: Any, by_row: Any, first: int, stop: int, rows: Any, values: Any, sums: Any) -> None:
+def fill_groups(
+    packed_bins: Array, by_row: Array, first: int, stop: int, rows: Array, values: Array, sums: Array
+) -> None:
     """Histograms of the groups ``first`` … ``stop − 1`` of eight features; ``sums`` has shape (groups, 8, 256).
 
     ``by_row`` are the packed bins row by row: where ``rows``, which ascend, are far between, a cache line then holds
@@ -158,7 +160,7 @@ def fill_groups(packed_bins: Any, by_row: Any, first: int, stop: int, rows: Any,
 
 
 @njit(**INNER)
-def touch(by_row: Any, first: int, stop: int, rows: Any) -> Any:
+def touch(by_row: Array, first: int, stop: int, rows: Array) -> Any:
     """Read a word of every cache line that is needed next: in so short a loop the reads wait side by side.
 
     Their sum is of no use, but without one they would be left out.
@@ -171,7 +173,7 @@ def touch(by_row: Any, first: int, stop: int, rows: Any) -> Any:
 
 
 @njit(**INNER)
-def _add_rows(packed_bins: Any, rows: Any, values: Any, sums: Any) -> None:
+def _add_rows(packed_bins: Array, rows: Array, values: Array, sums: Array) -> None:
     byte = np.uint64(255)
     s0, s1, s2, s3, s4, s5, s6, s7 = sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6], sums[7]
     for k in range(rows.size):
@@ -187,7 +189,7 @@ def _add_rows(packed_bins: Any, rows: Any, values: Any, sums: Any) -> None:
 
 
 @njit(**INNER)
-def _add_side_by_side(packed_bins: Any, values: Any, sums: Any) -> None:
+def _add_side_by_side(packed_bins: Array, values: Array, sums: Array) -> None:
     """The same for packed bins of rows side by side."""
     byte = np.uint64(255)
     s0, s1, s2, s3, s4, s5, s6, s7 = sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6], sums[7]
@@ -204,7 +206,7 @@ def _add_side_by_side(packed_bins: Any, values: Any, sums: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def count_bins(packed_bins: Any, shift: int, rows: Any, counts: Any) -> None:
+def count_bins(packed_bins: Array, shift: int, rows: Array, counts: Array) -> None:
     byte, moved = np.uint64(255), np.uint64(shift)
     for b in range(256):
         counts[b] = 0
@@ -247,7 +249,7 @@ def special_kinds(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def category_order(histogram: Any, n_bins: int, total: int, smooth: float) -> Any:
+def category_order(histogram: Array, n_bins: int, total: int, smooth: float) -> Any:
     """The bins of a categorical feature by their smoothed means; equal ones stay in order."""
     mean = float(total >> HESSIAN_BITS) / max(float(total & _HESSIAN), 1.0)
     means = np.empty(n_bins)
@@ -261,7 +263,7 @@ def category_order(histogram: Any, n_bins: int, total: int, smooth: float) -> An
 
 
 @njit(cache=True, nogil=True)
-def _sorted(values: Any) -> Any:
+def _sorted(values: Array) -> Any:
     """The places of values in ascending order, equal ones as they come: short runs by insertion, then merged.
 
     numpy's sort takes two seconds to compile.
@@ -291,7 +293,7 @@ def _sorted(values: Any) -> Any:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def chance_gain(histogram: Any, n_bins: int, noise: float) -> float:
+def chance_gain(histogram: Array, n_bins: int, noise: float) -> float:
     """What a split of categories gains by chance if they all are the same: 2/π · (k − 1) · noise.
 
     ``noise`` is the variance of gradients per unit of hessian, and k = (Σ √H_b)² / Σ H_b the number of categories if
@@ -306,7 +308,7 @@ def chance_gain(histogram: Any, n_bins: int, noise: float) -> float:
 
 
 @njit(cache=True, nogil=True)
-def permuted(bins: Any, order: Any) -> Any:
+def permuted(bins: Array, order: Array) -> Any:
     """Values of bins in another order; that of missing values keeps its place."""
     moved = np.zeros(256, bins.dtype)
     for b in range(order.size):
@@ -316,7 +318,7 @@ def permuted(bins: Any, order: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def left_bins(order: Any, last: int, missing_left: bool) -> Any:
+def left_bins(order: Array, last: int, missing_left: bool) -> Any:
     """Which bins go left: those up to the place ``last`` of an order, and perhaps the missing values."""
     table = np.zeros(256, np.bool_)
     for b in range(min(last + 1, order.size)):
@@ -327,7 +329,8 @@ def left_bins(order: Any, last: int, missing_left: bool) -> Any:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def best_bounded_split(
-    histogram: Any, n_bins: int, total: int, least: int, counts: Any, min_rows: int, way: int, low: float, high: float
+    histogram: Array, n_bins: int, total: int, least: int, counts: Array, min_rows: int, way: int, low: float,
+    high: float
 ) -> Any:  # fmt: skip
     """As `best_split`, with values from ``low`` to ``high`` that rise (``way`` 1) or fall (−1) from left to right.
 
@@ -392,12 +395,12 @@ def _gain(
     return max(both - whole * (2.0 * g - h * whole), 0.0)
 
 
-def mean_hessian(values: Any) -> float:
+def mean_hessian(values: Array) -> float:
     return float((values & _HESSIAN).mean()) if len(values) else 0.0
 
 
 @njit(cache=True, nogil=True)
-def sum_of_squares(values: Any) -> Any:
+def sum_of_squares(values: Array) -> Any:
     """Sum of the squares of packed gradients, which sum to less than 2³¹ themselves."""
     total = np.int64(0)
     for k in range(values.size):
@@ -425,7 +428,7 @@ _MOVED_A_THREAD = 1 << 14  # rows to move
 
 
 @njit(cache=True, nogil=True)
-def best_split(histogram: Any, n_bins: int, total: int, least: int, counts: Any, min_rows: int) -> Any:
+def best_split(histogram: Array, n_bins: int, total: int, least: int, counts: Array, min_rows: int) -> Any:
     """The best gain of one feature (−1 if there is no split), the last bin that goes left, whether missing values do.
 
     Both parts have at least ``least`` units of hessian and, by ``counts``, ``min_rows`` rows.
@@ -450,7 +453,7 @@ def best_split(histogram: Any, n_bins: int, total: int, least: int, counts: Any,
 
 
 @njit(error_model="numpy", **INNER)
-def _set_gains(lefts: Any, total: int, least: int, gains: Any) -> None:
+def _set_gains(lefts: Array, total: int, least: int, gains: Array) -> None:
     """The gain times H of every split, −1 where a part has too little hessian; without branches, many at once."""
     g, h = total >> HESSIAN_BITS, total & _HESSIAN
     for b in range(lefts.size):
@@ -461,7 +464,7 @@ def _set_gains(lefts: Any, total: int, least: int, gains: Any) -> None:
 
 
 @njit(**INNER)
-def _forbid(counts: Any, n_bins: int, n_left: int, min_rows: int, gains: Any) -> None:
+def _forbid(counts: Array, n_bins: int, n_left: int, min_rows: int, gains: Array) -> None:
     """Set the gain to −1 where a part has too few rows; ``n_left`` go left in any case."""
     n = counts[MISSING]
     for b in range(n_bins):
@@ -474,7 +477,8 @@ def _forbid(counts: Any, n_bins: int, n_left: int, min_rows: int, gains: Any) ->
 
 @njit(cache=True, nogil=True)
 def best_of(
-    histogram: Any, n_bins: Any, special: Any, j: int, node: Any, limits: Any, counts: Any, min_rows: int
+    histogram: Array, n_bins: Array, special: Arguments | None, j: int, node: Arguments, limits: Arguments,
+    counts: Array, min_rows: int
 ) -> Any:  # fmt: skip
     """The best split of a feature of any kind; ``last`` is a place among its bins as `_searched` sorts them.
 
@@ -498,7 +502,15 @@ def best_of(
 
 
 @njit(**INNER)
-def _searched(histogram: Any, n_bins: Any, special: Any, j: int, node: Any, limits: Any, counts: Any) -> Any:
+def _searched(
+    histogram: Array,
+    n_bins: Array,
+    special: Arguments | None,
+    j: int,
+    node: Arguments,
+    limits: Arguments,
+    counts: Array,
+) -> Any:
     """The bins of a feature in the order in which they are searched: of categories, that of their means."""
     if special is None:
         return histogram, counts
@@ -510,7 +522,8 @@ def _searched(histogram: Any, n_bins: Any, special: Any, j: int, node: Any, limi
 
 @njit(**INNER)
 def best_splits(
-    sums: Any, first: int, n_bins: Any, special: Any, allowed: Any, node: Any, limits: Any, out: Any
+    sums: Array, first: int, n_bins: Array, special: Arguments | None, allowed: Array, node: Arguments,
+    limits: Arguments, out: Arguments
 ) -> None:  # fmt: skip
     """The best splits of the features of the group that begins with ``first``; ``sums`` are theirs."""
     gains, lasts, missing_left = out
@@ -526,9 +539,9 @@ def best_splits(
 
 @njit(cache=True, nogil=True)
 def look(
-    packed_bins: Any, by_row: Any, first: int, stop: int, rows: Any, values: Any, parts: Any, n_bins: Any, special: Any,
-    limits: Any, sums: Any, allowed: Any, node: Any, out: Any, other: Any, other_allowed: Any, other_node: Any,
-    other_out: Any,
+    packed_bins: Array, by_row: Array, first: int, stop: int, rows: Array, values: Array, parts: Array, n_bins: Array,
+    special: Arguments | None, limits: Arguments, sums: Array, allowed: Array, node: Arguments, out: Arguments,
+    other: Array, other_allowed: Array, other_node: Arguments, other_out: Arguments,
 ) -> None:  # fmt: skip
     """Histograms of the groups ``first`` … ``stop − 1`` over some rows, and the best split of every feature.
 
@@ -555,8 +568,8 @@ def look(
 
 @njit(cache=True, nogil=True)
 def settle(
-    packed_bins: Any, rows: Any, known: Any, sums: Any, n_bins: Any, special: Any, node: Any, limits: Any,
-    min_rows: int, sure: int, out: Any,
+    packed_bins: Array, rows: Array, known: Array | None, sums: Array, n_bins: Array, special: Arguments | None,
+    node: Arguments, limits: Arguments, min_rows: int, sure: int, out: Arguments,
 ) -> Any:  # fmt: skip
     """The feature with the best split into at least ``min_rows`` of ``rows`` each, the first of equal ones.
 
@@ -590,7 +603,9 @@ def settle(
         counted[j] = 1
 
 
-def divide_rows(packed_bins: Any, feature: int, left_bins: Any, rows: Any, other: Any, team: Team) -> int:
+def divide_rows(
+    packed_bins: Array, feature: int, left_bins: Array | None, rows: Array, other: Array, team: Team
+) -> int:
     """Put the rows that go left before those that go right, in order; returns how many go left.
 
     ``other`` is room for as many rows.
@@ -611,7 +626,7 @@ def divide_rows(packed_bins: Any, feature: int, left_bins: Any, rows: Any, other
 
 
 @njit(cache=True, nogil=True)
-def partition(packed_bins: Any, shift: int, left_bins: Any, rows: Any, other: Any) -> int:
+def partition(packed_bins: Array, shift: int, left_bins: Array, rows: Array, other: Array) -> int:
     """Move the rows that go left to the front, and the rest to ``other``, in order; returns how many go left."""
     byte, moved = np.uint64(255), np.uint64(shift)
     left: Any = 0

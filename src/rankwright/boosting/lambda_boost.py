@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rankwright._types import Array
+from rankwright._types import Array, Features
 from rankwright.boosting.rounds import Boosted, BoostedRanker, Boosting, LambdaSettings, Run
 from rankwright.data import sparse
 from rankwright.data.dataset import RankingData, rows_in, stored
@@ -201,7 +201,7 @@ class FeatureLearner:
             self._pool = None
 
 
-def _add_column(X: Any, rows: Array | None, column: int, factor: float, scores: Array) -> None:
+def _add_column(X: Array, rows: Array | None, column: int, factor: float, scores: Array) -> None:
     if sparse.issparse(X):
         from rankwright.models.products import add_stored
 
@@ -210,7 +210,7 @@ def _add_column(X: Any, rows: Array | None, column: int, factor: float, scores: 
         scores += factor * (X[:, column] if rows is None else X[rows, column]).astype(np.float64)
 
 
-def _squares(X: Any, rows: Array, mean: Array, scale: Array, weights: Array) -> Array:
+def _squares(X: Features, rows: Array, mean: Array, scale: Array, weights: Array) -> Array:
     """Σ μ h² for every feature."""
     total = np.zeros(X.shape[1])
     if sparse.issparse(X):

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numba import njit, typeof, types
 
-from rankwright._types import Array
+from rankwright._types import Arguments, Array, Compiled
 from rankwright.caching import INNER
 from rankwright.data.order import Clicked, as_bounds, descending, query_chunks, query_of_row
 from rankwright.data.threads import Team, runs_of
@@ -94,7 +94,8 @@ def _given_changes(i: int, worth: Any, parameters: Any, state: Any, out: Any) ->
 
 @njit(error_model="numpy", fastmath=FASTMATH, forceinline=True, **INNER)
 def _row(
-    i: int, worth: Any, scores: Any, changes: Any, powers: Any, factors: Any, up: Any, hessian: Any
+    i: int, worth: Array, scores: Array, changes: Array, powers: Arguments, factors: Arguments, up: Array,
+    hessian: Array
 ) -> float:  # fmt: skip
     """All pairs of rank ``i`` with lower ranks, without branches: equal worths change nothing. Returns Σ λ.
 
@@ -127,7 +128,7 @@ def _row(
 
 
 @njit(error_model="numpy", fastmath=FASTMATH, forceinline=True, **INNER)
-def _powers(scores: Any, powers: Any, inverses: Any) -> bool:
+def _powers(scores: Array, powers: Array, inverses: Array) -> bool:
     """e^s of descending scores around their middle, and e^−s; False, and nothing, where they are too far apart.
 
     e^s is a series of e^(s/1024), squared ten times: a few multiplications, for many scores at once.
@@ -156,7 +157,7 @@ def _powers(scores: Any, powers: Any, inverses: Any) -> bool:
 
 
 @njit(**INNER)
-def _powers_of(i: int, scores: Any, powers: Any) -> None:
+def _powers_of(i: int, scores: Array, powers: Array) -> None:
     """e^(s_i − s_j) for all lower ranks j; beyond a reach it makes no difference."""
     for j in range(i + 1, scores.size):
         powers[j] = np.exp(min(scores[i] - scores[j], _FARTHEST))
@@ -171,7 +172,7 @@ def _space(longest: int, rows: int) -> Any:
 
 
 @njit(**INNER)
-def _alike(values: Any, order: Any, first: int, last: int) -> int:
+def _alike(values: Array, order: Array, first: int, last: int) -> int:
     """Where the run of equal values that begins at ``first`` ends, at most ``last``."""
     value, stop = values[order[first]], first + 1
     while stop < last and values[order[stop]] == value:
@@ -180,7 +181,7 @@ def _alike(values: Any, order: Any, first: int, last: int) -> int:
 
 
 @njit(**INNER)
-def _spread(worth: Any, order: Any, first: int, last: int, ranks: Any) -> None:
+def _spread(worth: Array, order: Array, first: int, last: int, ranks: Array) -> None:
     """Ranks for a tie, ``order[first:last]``, lowest worth first: the k-th of m alike is (k + ½)/m of the way down."""
     start = first
     while start < last:
@@ -199,7 +200,7 @@ def _spread(worth: Any, order: Any, first: int, last: int, ranks: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _set_ranks(scores: Any, worth: Any, order: Any, ranks: Any) -> None:
+def _set_ranks(scores: Array, worth: Array, order: Array, ranks: Array) -> None:
     """The rank of every document of ``order``, which is by score, then by worth, lowest first."""
     first = np.int64(0)  # as a literal, it would compile what it is given to twice
     while first < order.size:
@@ -213,7 +214,7 @@ def _set_ranks(scores: Any, worth: Any, order: Any, ranks: Any) -> None:
 
 
 @njit(**INNER)
-def _share(scores: Any, worth: Any, order: Any, ranks: Any, values: Any, norm: float, shared: Any) -> None:
+def _share(scores: Array, worth: Array, order: Array, ranks: Array, values: Array, norm: float, shared: Array) -> None:
     """``values``, which are by rank, over ``norm``; documents alike in score and worth get their mean."""
     first = np.int64(0)  # as a literal, it would compile what it is given to twice
     while first < order.size:
@@ -228,7 +229,7 @@ def _share(scores: Any, worth: Any, order: Any, ranks: Any, values: Any, norm: f
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _query(q: int, scores: Any, setup: Any, space: Any, gradients: Any, weights: Any) -> None:
+def _query(q: int, scores: Array, setup: Arguments, space: Arguments, gradients: Array, weights: Array) -> None:
     """Gradients and second derivatives of query ``q``, whose documents come by worth, lowest first."""
     truncation, (near, slope, normalize), parameters, indptr, worth, highest, norms, changes, prepare, sort = setup
     (order, ranks), work, (ranked, ordered, change, up, hessian), (powers, inverses), state = space
@@ -270,7 +271,8 @@ def _query(q: int, scores: Any, setup: Any, space: Any, gradients: Any, weights:
 
 @njit(cache=True, nogil=True)
 def _queries(
-    query: Any, setup: Any, scores: Any, docs: Any, first: int, last: int, gradients: Any, weights: Any
+    query: Compiled, setup: Arguments, scores: Array, docs: Array, first: int, last: int, gradients: Array,
+    weights: Array
 ) -> None:  # fmt: skip
     """Gradients and second derivatives of the queries ``first`` … ``last − 1``.
 
@@ -488,7 +490,7 @@ class ClickLambdas:
         self._copies = kind.copies(apart.rows, len(labels))
         self._lambdas = kind(apart.labels, apart.indptr, *given, query_weights=weights, **settings)
 
-    def evaluate(self, scores: Any) -> tuple[Any, ...]:
+    def evaluate(self, scores: Array) -> tuple[Any, ...]:
         """The gradient of every document, and its second derivative, where the scores are.
 
         On a GPU the next call overwrites them.

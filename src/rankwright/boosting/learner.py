@@ -144,7 +144,7 @@ def _leaves_by_thread(sizes: list[int], threads: int) -> list[tuple[int, int]]:
 
 @njit(cache=True, nogil=True)
 def _add_leaf(
-    rows: Any, gradients: Any, weights: Any, shrinkage: float, low: float, high: float, scores: Any
+    rows: Array, gradients: Array, weights: Array, shrinkage: float, low: float, high: float, scores: Array
 ) -> float:  # fmt: skip
     """Add the value of a leaf to the scores of its rows; returns it."""
     gradient, hessian = 0.0, 0.0

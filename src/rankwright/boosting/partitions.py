@@ -23,7 +23,7 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from rankwright._types import Array
+from rankwright._types import Arguments, Array
 from rankwright.boosting.binning import GROUP, MISSING
 from rankwright.boosting.grow import Family, Growth, Node
 from rankwright.boosting.histograms import HESSIAN_BITS, best_splits, divide_rows, touch, transpose
@@ -113,7 +113,7 @@ def _shares(n_rows: int, team: Team) -> list[tuple[slice]]:
 
 
 @njit(cache=True, nogil=True)
-def _add_mantissas(bits: Any, sums: Any) -> None:
+def _add_mantissas(bits: Array, sums: Array) -> None:
     fraction = (np.int64(1) << 52) - 1
     lower = (np.int64(1) << _HALF) - 1
     for i in range(bits.size):
@@ -134,14 +134,14 @@ def pack_pairs(gradients: Array, hessians: Array, units: Units, team: Team | Non
 
 
 @njit(cache=True, nogil=True)
-def _pack_pairs(gradients: Any, hessians: Any, per_gradient: float, per_hessian: float, pairs: Any) -> None:
+def _pack_pairs(gradients: Array, hessians: Array, per_gradient: float, per_hessian: float, pairs: Array) -> None:
     for i in range(gradients.size):
         pairs[i, 0] = np.int64(np.rint(gradients[i] * per_gradient))
         pairs[i, 1] = (np.int64(np.rint(hessians[i] * per_hessian)) << COUNT_BITS) + 1
 
 
 @njit(cache=True, nogil=True)
-def take_pairs(pairs: Any, rows: Any, side_by_side: Any, taken: bool, totals: Any) -> None:
+def take_pairs(pairs: Array, rows: Array, side_by_side: Array, taken: bool, totals: Array) -> None:
     """Gradients, hessians, rows, and squares of gradients in units with room, of some rows; their pairs side by side.
 
     These are there already unless they have to be ``taken``.
@@ -160,7 +160,7 @@ def take_pairs(pairs: Any, rows: Any, side_by_side: Any, taken: bool, totals: An
 
 
 @njit(cache=True, nogil=True)
-def fill_pairs(packed_bins: Any, by_row: Any, first: int, stop: int, rows: Any, pairs: Any, sums: Any) -> None:
+def fill_pairs(packed_bins: Array, by_row: Any, first: int, stop: int, rows: Any, pairs: Any, sums: Any) -> None:
     """Histograms of the groups ``first`` … ``stop − 1`` of eight features; ``sums`` has shape (groups, 8, 256, 2).
 
     ``by_row`` are the packed bins row by row, for ``rows`` far between.
@@ -191,7 +191,7 @@ def fill_pairs(packed_bins: Any, by_row: Any, first: int, stop: int, rows: Any, 
 
 
 @njit(**INNER)
-def _add(packed_bins: Any, places: Any, pairs: Any, sums: Any) -> None:
+def _add(packed_bins: Array, places: Array, pairs: Array, sums: Array) -> None:
     for k in range(places.size):
         _add_pair(sums, packed_bins[places[k]], pairs, np.uint64(k))
 
@@ -204,7 +204,7 @@ def _add_pair(typing: Any, sums: Any, word: Any, pairs: Any, row: Any) -> Any:
     which takes half as long again.
     """
 
-    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, given: Arguments) -> Any:
         number = cgutils.ir.IntType(64)
         both = cgutils.ir.VectorType(number, 2)
 
@@ -251,7 +251,7 @@ class BinLayout:
 
 
 @njit(cache=True, nogil=True)
-def _add_apart(sums: Any, places: Any, gradients: Any, hessians: Any, rows: Any) -> None:
+def _add_apart(sums: Array, places: Array, gradients: Array, hessians: Array, rows: Array) -> None:
     for at in range(places.size):
         gradients[at] += sums[places[at], 0]
         hessians[at] += sums[places[at], 1] >> COUNT_BITS
@@ -407,7 +407,7 @@ def add_values(leaves: Sequence[tuple[Array, float]], scores: Array, team: Team)
 
 
 @njit(cache=True, nogil=True)
-def _add_value(rows: Any, value: float, scores: Any) -> None:
+def _add_value(rows: Array, value: float, scores: Array) -> None:
     for k in range(rows.size):
         scores[rows[k]] += value
 
@@ -568,7 +568,7 @@ def _less(sums: Sums, other: Sums) -> Sums:
     return gradients, hessians, counts
 
 
-def packed_total(totals: Any, per_row: int) -> tuple[int, int, int]:
+def packed_total(totals: Array | Sequence[int], per_row: int) -> tuple[int, int, int]:
     """The sums of a node as the search has them, packed, and its gradients and hessians before they are cut.
 
     ``totals`` are gradients, hessians and rows; each row has ``per_row`` units of hessian, unless it is 0.
@@ -588,7 +588,7 @@ def _cut(value: int, total: int, bits: int) -> Any:
 
 
 @njit(**INNER)
-def _narrow(sums: Any, starts: Any, j: int, whole: Any, per_row: int, bins: Any, counts: Any) -> None:
+def _narrow(sums: Arguments, starts: Array, j: int, whole: Arguments, per_row: int, bins: Array, counts: Array) -> None:
     """The packed bins of feature ``j``, and their rows.
 
     ``sums`` are gradients, hessians and rows of all bins, ``starts`` where the bins of each feature begin, ``whole``
@@ -612,8 +612,8 @@ def _narrow(sums: Any, starts: Any, j: int, whole: Any, per_row: int, bins: Any,
 
 @njit(cache=True, nogil=True)
 def _search(
-    sums: Any, starts: Any, whole: Any, per_row: int, packed: Any, counts: Any, first: int, stop: int, n_bins: Any,
-    special: Any, limits: Any, allowed: Any, node: Any, out: Any,
+    sums: Arguments, starts: Array, whole: Arguments, per_row: int, packed: Array, counts: Array, first: int, stop: int,
+    n_bins: Array, special: Arguments | None, limits: Arguments, allowed: Array, node: Arguments, out: Arguments,
 ) -> None:  # fmt: skip
     """The packed histograms of the groups ``first`` … ``stop − 1``, their rows, and the best split of every feature."""
     for group in range(first, stop):

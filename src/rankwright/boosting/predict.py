@@ -8,7 +8,6 @@ split that sends it right clears the bits of the leaves on its left, and the low
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numba import njit
@@ -27,7 +26,7 @@ _PLACE[[((_DE_BRUIJN << bit) & int(_ALL)) >> 58 for bit in range(_BITS)]] = np.a
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def goes_left(x: Any, threshold: float, missing_left: bool, subset: int, sets: Any) -> bool:
+def goes_left(x: float, threshold: float, missing_left: bool, subset: int, sets: Array) -> bool:
     """Whether a value goes to the left child of a split: the one rule of all kernels.
 
     ``subset`` is the split's row of ``sets``, and the value then the number of a category below 256; −1 where the
@@ -41,7 +40,7 @@ def goes_left(x: Any, threshold: float, missing_left: bool, subset: int, sets: A
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _in_set(x: Any, words: Any) -> bool:
+def _in_set(x: float, words: Array) -> bool:
     category = np.int64(x)
     return bool((words[category >> 6] >> np.uint64(category & 63)) & np.uint64(1))
 
@@ -66,7 +65,7 @@ def add_scores(forest: Forest, X: Array, scores: Array) -> None:
 
 @njit(cache=True)
 def _plan(
-    roots: Any, feature: Any, left: Any, value: Any, firsts: Any, splits: Any, kept: Any, leaves: Any
+    roots: Array, feature: Array, left: Array, value: Array, firsts: Array, splits: Array, kept: Array, leaves: Array
 ) -> bool:  # fmt: skip
     """For every tree its splits, the bits that each keeps, and the values of its leaves; False if it has too many.
 
@@ -105,8 +104,8 @@ def _plan(
 
 @njit(cache=True, nogil=True)
 def _masked_scores(
-    X: Any, used: Any, firsts: Any, columns: Any, limits: Any, missing_left: Any, subset: Any, sets: Any, kept: Any,
-    leaves: Any, place: Any, scores: Any,
+    X: Array, used: Array, firsts: Array, columns: Array, limits: Array, missing_left: Array, subset: Array,
+    sets: Array, kept: Array, leaves: Array, place: Array, scores: Array,
 ) -> None:  # fmt: skip
     block, bits = np.zeros((used.size, _BLOCK), X.dtype), np.empty(_BLOCK, np.uint64)
     for start in range(0, X.shape[0], _BLOCK):
@@ -135,8 +134,8 @@ def _masked_scores(
 
 @njit(cache=True, nogil=True)
 def _walked_scores(
-    X: Any, roots: Any, feature: Any, threshold: Any, missing_left: Any, left: Any, subset: Any, sets: Any, value: Any,
-    scores: Any,
+    X: Array, roots: Array, feature: Array, threshold: Array, missing_left: Array, left: Array, subset: Array,
+    sets: Array, value: Array, scores: Array,
 ) -> None:  # fmt: skip
     """The same for trees of any size."""
     for start in range(0, X.shape[0], _BLOCK):
@@ -211,7 +210,7 @@ def shapley_of(forest: Forest) -> Callable[[Array, Array], Array]:
 
 
 @njit(cache=True)
-def _depth(columns: Any, left: Any) -> int:
+def _depth(columns: Array, left: Array) -> int:
     """The most splits on a path; children come after their parents."""
     depth = np.zeros(columns.size, np.int64)
     deepest = 0
@@ -224,8 +223,8 @@ def _depth(columns: Any, left: Any) -> int:
 
 @njit(cache=True, nogil=True)
 def _add_values(
-    values: Any, n_rows: int, first: int, roots: Any, columns: Any, threshold: Any, missing_left: Any, subset: Any,
-    categories: Any, left: Any, leaf: Any, weight: Any, depth: int, n_words: int, out: Any,
+    values: Array, n_rows: int, first: int, roots: Array, columns: Array, threshold: Array, missing_left: Array,
+    subset: Array, categories: Array, left: Array, leaf: Array, weight: Array, depth: int, n_words: int, out: Array,
 ) -> None:  # fmt: skip
     """Add the Shapley values of the rows ``:n_rows`` against the references ``first:``, tree by tree.
 
@@ -284,7 +283,7 @@ def _add_values(
 
 
 @njit(cache=True, nogil=True)
-def _decide(x: Any, threshold: float, missing_left: bool, subset: int, categories: Any, is_left: Any) -> int:
+def _decide(x: Array, threshold: float, missing_left: bool, subset: int, categories: Array, is_left: Array) -> int:
     """Where a split sends every row, and how many go left."""
     n_left = 0
     for i in range(x.size):
@@ -294,7 +293,7 @@ def _decide(x: Any, threshold: float, missing_left: bool, subset: int, categorie
 
 
 @njit(cache=True, nogil=True)
-def _violate(word: Any, is_left: Any, is_right: int, bit: int) -> bool:
+def _violate(word: Array, is_left: Array, is_right: int, bit: int) -> bool:
     """Set a bit for every row that goes the other way; False if all rows have it now."""
     shift = np.uint64(bit % _WORD)
     common = ~np.uint64(0)
@@ -313,7 +312,9 @@ def _table_size(n: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _class_rows(violated: Any, first: int, n_bits: int, table: Any, slots: Any, counts: Any, members: Any) -> int:
+def _class_rows(
+    violated: Array, first: int, n_bits: int, table: Array, slots: Array, counts: Array, members: Array
+) -> int:
     """Number the different sets of violated features in order of appearance.
 
     ``counts`` receives the number of each row's set, and for every set its first row, its references and its size;
@@ -347,7 +348,7 @@ def _class_rows(violated: Any, first: int, n_bits: int, table: Any, slots: Any, 
 
 @njit(cache=True, nogil=True)
 def _by_pairs(
-    violated: Any, n_rows: int, n_sets: int, n_bits: int, weight: Any, counts: Any, members: Any, change: Any
+    violated: Array, n_rows: int, n_sets: int, n_bits: int, weight: Array, counts: Array, members: Array, change: Array
 ) -> None:  # fmt: skip
     """What all references give to the features of the rows of each set, pair by pair of sets."""
     sample, n_references, sizes = counts[1], counts[2], counts[3]
@@ -369,7 +370,7 @@ def _by_pairs(
 
 
 @njit(cache=True, nogil=True)
-def _count_within(word: Any, first: int, n_bits: int, within: Any) -> None:
+def _count_within(word: Array, first: int, n_bits: int, within: Array) -> None:
     """Count references by the size of their set, within every set: ``within[(n_bits + 1) · set + size]``."""
     width, end = np.uintp(n_bits + 1), np.uintp((n_bits + 1) << n_bits)  # unsigned: numba then vectorises the loops
     within[:end] = 0
@@ -384,7 +385,7 @@ def _count_within(word: Any, first: int, n_bits: int, within: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _by_subsets(n_bits: int, weight: Any, within: Any, own: Any, change: Any) -> None:
+def _by_subsets(n_bits: int, weight: Array, within: Array, own: int, change: Array) -> None:
     """The same for the set of one row: its references are within the rest, those with a feature not without it."""
     width, a = n_bits + 1, np.int64(_SIZES[own])
     rest = (1 << n_bits) - 1 - np.int64(own)
@@ -402,8 +403,8 @@ def _by_subsets(n_bits: int, weight: Any, within: Any, own: Any, change: Any) ->
 
 @njit(cache=True, nogil=True)
 def _add_leaf(
-    violated: Any, n_rows: int, first: int, value: float, path: Any, weight: Any, table: Any, slots: Any, counts: Any,
-    members: Any, change: Any, within: Any, place: Any, out: Any,
+    violated: Array, n_rows: int, first: int, value: float, path: Array, weight: Array, table: Array, slots: Array,
+    counts: Array, members: Array, change: Array, within: Array, place: Array, out: Array,
 ) -> None:  # fmt: skip
     """Add what one leaf gives to the Shapley values of all rows.
 
@@ -432,12 +433,12 @@ def _add_leaf(
 
 
 @njit(cache=True, nogil=True)
-def _has(violated: Any, i: int, k: int) -> bool:
+def _has(violated: Array, i: int, k: int) -> bool:
     return (violated[k >> 6, i] >> np.uint64(k & 63)) & np.uint64(1) != 0
 
 
 @njit(cache=True, nogil=True)
-def _same(violated: Any, i: int, j: int) -> bool:
+def _same(violated: Array, i: int, j: int) -> bool:
     same = True
     for w in range(violated.shape[0]):
         same = same and violated[w, i] == violated[w, j]
@@ -445,7 +446,7 @@ def _same(violated: Any, i: int, j: int) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def _overlap(violated: Any, i: int, j: int) -> bool:
+def _overlap(violated: Array, i: int, j: int) -> bool:
     shared = np.uint64(0)
     for w in range(violated.shape[0]):
         shared |= violated[w, i] & violated[w, j]

@@ -186,7 +186,7 @@ class BoostedRanker(CrossValidated):
         self._learn_nothing(task)
         return Still(self.model_, task.valid)
 
-    def _after_round(self, setting: Any, value: float, seconds: float) -> Any:
+    def _after_round(self, setting: int, value: float, seconds: float) -> Any:
         return None if self.callback is None else self.callback(BoostingRound(setting, value, seconds))
 
     def _outcome(self, boosted: Boosted, notices: Sequence[Notice] = ()) -> Outcome:
@@ -223,7 +223,7 @@ class LambdaSettings:
         """
         from rankwright.boosting.lambdas import ClickLambdas, Lambdas
 
-        def of(kind: Any) -> Any:
+        def of(kind: type) -> Any:
             made = kind if winning is None else partial(ClickLambdas, kind, winning=winning)
             given = (labels, indptr, self.measure, self.truncation, threads)
             return made(*given, query_weights=weights, **self.factors)

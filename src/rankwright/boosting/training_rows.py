@@ -18,7 +18,7 @@ import numpy as np
 from rankwright._types import Array
 from rankwright.boosting.binning import bin_features, feature_ends, pack_bins, sample_rows
 from rankwright.boosting.forest import Forest, Tree
-from rankwright.boosting.grow import Grower, LocalHistograms
+from rankwright.boosting.grow import Grower, HistogramSource, LocalHistograms
 from rankwright.boosting.learner import LocalLearner, PartitionedLearner, tree_scores
 from rankwright.boosting.partitions import BinLayout, Cuts, Gathered, NodeRows, PartitionHistograms, Units, exact_sums
 from rankwright.boosting.rounds import Boosting, LambdaSettings
@@ -116,7 +116,7 @@ class Growing:
     threads: int
     device: str
 
-    def grower(self, source: Any) -> Grower:
+    def grower(self, source: HistogramSource) -> Grower:
         return Grower(source, self.max_leaves, self.min_rows, self.node_share, self.node_share, self.directions)
 
     def by_tree(self, valid: RankingData | None) -> Callable[[Tree], Array] | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwright._types import Array
+from rankwright._types import Array, Features
 from rankwright.boosting.forest import SET_WORDS, Forest
 from rankwright.data import sparse
 from rankwright.data.categories import NO_CATEGORY, category_numbers, checked_categories, is_text, number_of
@@ -133,7 +133,9 @@ class _OnTrees(Model):
         """Whether a feature may be text: the categorical ones may."""
         return at in self.categories
 
-    def _blocks(self, X: Any, feature_names: Sequence[str] | None, rows: int = _ROWS) -> Iterator[tuple[int, Array]]:
+    def _blocks(
+        self, X: Features, feature_names: Sequence[str] | None, rows: int = _ROWS
+    ) -> Iterator[tuple[int, Array]]:
         """Dense blocks of so many rows with the model's features as columns."""
         X = as_table(X)
         columns = self._columns(X.shape[1], feature_names)
@@ -144,11 +146,11 @@ class _OnTrees(Model):
                 part = part.astype(np.float64)
             yield start, self._coding(np.ascontiguousarray(widen(part, self.n_inputs)))
 
-    def coded(self, X: Any, feature_names: Sequence[str] | None = None) -> Array:
+    def coded(self, X: Features, feature_names: Sequence[str] | None = None) -> Array:
         """Rows as the trees see them, dense float64: of a categorical feature, the number of its category, or NaN."""
         return self._coding(self.aligned(X, feature_names))
 
-    def _seen(self, X: Any, feature_names: Sequence[str] | None, indptr: Any = None) -> Array:
+    def _seen(self, X: Features, feature_names: Sequence[str] | None, indptr: Array | None = None) -> Array:
         return self.coded(X, feature_names)
 
     def _forests(self) -> tuple[Forest, ...]:
@@ -189,7 +191,7 @@ class TreeModel(_OnTrees):
 
     forest: Forest = field(default_factory=lambda: Forest.of([]))
 
-    def score(self, X: Any, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
+    def score(self, X: Features, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
         """Scores, higher is better, one float64 per row; see :meth:`Model.score`."""
         from rankwright.boosting.predict import add_scores  # here because it loads numba
 
@@ -198,7 +200,7 @@ class TreeModel(_OnTrees):
             add_scores(self.forest, part, scores[start : start + len(part)])
         return scores
 
-    def joined(self, weight: float, other: Any, other_weight: float) -> Any:
+    def joined(self, weight: float, other: TreeModel, other_weight: float) -> Any:
         """One model with the trees of both, their values weighted; None if they know other categories."""
         if self.categories != other.categories:  # whose numbers the sets of categories refer to
             return None
@@ -247,7 +249,7 @@ class GradeModel(_OnTrees):
         if len(self.forests) != len(self.grades) - (self.link == "ordinal") or len(self.starts) != len(self.forests):
             raise InputError(f"{len(self.forests)} forests for {len(self.grades)} grades do not make a model")
 
-    def score(self, X: Any, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
+    def score(self, X: Features, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
         """Expected grades, one float64 per row."""
         scores = np.zeros(as_table(X).shape[0])
         for start, part in self._blocks(X, feature_names):

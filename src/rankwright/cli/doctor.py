@@ -23,6 +23,7 @@ from typing import Any, Literal
 import click
 
 import rankwright
+from rankwright._types import Array
 from rankwright.caching import VARIABLE, cache_refused, keeps_code, temporary_cache
 from rankwright.cli.options import json_option
 from rankwright.cli.precompile import noting_compilation
@@ -289,7 +290,7 @@ def _training() -> Finding:
     return Finding("ok", f"{done} a ranker in {1000 * took:.0f} ms{how}")
 
 
-def _same_when_saved(model: Any, X: Any) -> bool | None:
+def _same_when_saved(model: Any, X: Array) -> bool | None:
     """Save and load a model and compare the scores; None if no temporary file can be written."""
     import numpy as np
 

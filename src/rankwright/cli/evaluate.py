@@ -6,7 +6,7 @@ files with one score per document of the feature file.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -245,7 +245,7 @@ def _as_judgements(data: RankingData, path: str) -> Judgements:
     return Judgements(TrecTable.from_columns(data.qid, data.doc_ids, data.labels, Path(path).name))
 
 
-def _read_scores(file: Detected, data: RankingData, features: str, progress: Any) -> Any:
+def _read_scores(file: Detected, data: RankingData, features: str, progress: Callable[..., Any]) -> Any:
     chunks = list(read_fields(file.source, ("score",), ("score",), progress))
     scores = np.concatenate([chunk.numbers("score") for chunk in chunks])
     if len(scores) != data.n_docs:

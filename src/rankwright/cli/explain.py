@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from rankwright._types import Array
+from rankwright._types import Arguments, Array
 from rankwright.cli.files import check_plots, naming_files
 from rankwright.cli.options import (
     FILE,
@@ -151,7 +151,9 @@ def command(
         out.print(f"\n{values} not the values in the file: the model scales them within the query ({scaling}).")
 
 
-def _check_options(query: Any, documents: Any, document: Any, repeats: Any, measure: Any) -> None:
+def _check_options(
+    query: str | None, documents: Arguments | None, document: str | None, repeats: int | None, measure: str | None
+) -> None:
     if query is None and (documents or document):
         raise InputError(f"--document{'s' if documents else ''} names documents of a query; expected --query with it")
     if documents and document:
@@ -177,7 +179,7 @@ class _Document:
         return f"#{self.rank}" if self.id is None else self.id
 
 
-def _ranking(data: RankingData, scores: Any, query: str, features: Path) -> list[_Document]:
+def _ranking(data: RankingData, scores: Array, query: str, features: Path) -> list[_Document]:
     from rankwright.data.order import rank_order
 
     ids = [str(name) for name in data.query_ids]

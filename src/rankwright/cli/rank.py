@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rankwright._types import Array
 from rankwright.cli.files import check_target, engine_started, read_features, ways_to_fill
 from rankwright.cli.options import (
     FILE,
@@ -136,7 +137,7 @@ def scored(
         raise InputError(error.message, features) from None
 
 
-def _as_run(data: RankingData, scores: Any, features: Path) -> TrecTable:
+def _as_run(data: RankingData, scores: Array, features: Path) -> TrecTable:
     from rankwright.data.trec_table import TrecTable
 
     if data.doc_ids is None:
@@ -152,7 +153,7 @@ def _as_run(data: RankingData, scores: Any, features: Path) -> TrecTable:
         raise InputError(error.message, features) from None
 
 
-def _write_scores(scores: Any, path: Path) -> None:
+def _write_scores(scores: Array, path: Path) -> None:
     from rankwright.io.files import replace_file
 
     with replace_file(path) as out:
@@ -161,7 +162,7 @@ def _write_scores(scores: Any, path: Path) -> None:
             out.write(("\n".join(lines) + "\n").encode())
 
 
-def _write_table(data: RankingData, scores: Any, path: Path) -> None:
+def _write_table(data: RankingData, scores: Array, path: Path) -> None:
     """Write CSV in rank order: query, document (or the number of the row), rank, score and label."""
     import csv
     import io

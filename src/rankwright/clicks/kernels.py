@@ -17,11 +17,15 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from rankwright._types import Array
+
 _HALVINGS = 60
 
 
 @njit(cache=True)
-def position_likelihood(indptr: Any, position: Any, clicks: Any, shown: Any, alpha: Any, theta: Any) -> float:
+def position_likelihood(
+    indptr: Array, position: Array, clicks: Array, shown: Array, alpha: Array, theta: Array
+) -> float:
     """The log-likelihood of all cells; −inf where the model excludes what was seen."""
     total = 0.0
     for pair in range(indptr.size - 1):
@@ -35,7 +39,7 @@ def position_likelihood(indptr: Any, position: Any, clicks: Any, shown: Any, alp
 
 
 @njit(cache=True)
-def _step(indptr: Any, position: Any, clicks: Any, shown: Any, alpha: Any, theta: Any, sums: Any) -> None:
+def _step(indptr: Array, position: Array, clicks: Array, shown: Array, alpha: Array, theta: Array, sums: Array) -> None:
     """One step of EM, in place; ``sums`` is working memory of two rows for positions."""
     sums[:] = 0.0
     for pair in range(indptr.size - 1):
@@ -57,15 +61,15 @@ def _step(indptr: Any, position: Any, clicks: Any, shown: Any, alpha: Any, theta
 
 @njit(cache=True)
 def maximise(
-    indptr: Any,
-    position: Any,
-    clicks: Any,
-    shown: Any,
-    alpha: Any,
-    theta: Any,
+    indptr: Array,
+    position: Array,
+    clicks: Array,
+    shown: Array,
+    alpha: Array,
+    theta: Array,
     max_steps: int,
     tol: float,
-    history: Any,
+    history: Array,
 ) -> int:
     """Steps of EM, in place, until no propensity changes by more than ``tol``; returns how many.
 
@@ -89,7 +93,7 @@ def maximise(
 
 
 @njit(cache=True)
-def _slope(a: float, first: int, last: int, position: Any, clicks: Any, shown: Any, theta: Any) -> float:
+def _slope(a: float, first: int, last: int, position: Array, clicks: Array, shown: Array, theta: Array) -> float:
     """The derivative of a pair's log-likelihood by log α; it falls as α rises."""
     slope = 0.0
     for cell in range(first, last):
@@ -100,7 +104,7 @@ def _slope(a: float, first: int, last: int, position: Any, clicks: Any, shown: A
 
 
 @njit(cache=True)
-def _value(a: float, first: int, last: int, position: Any, clicks: Any, shown: Any, theta: Any) -> float:
+def _value(a: float, first: int, last: int, position: Array, clicks: Array, shown: Array, theta: Array) -> float:
     value = 0.0
     for cell in range(first, last):
         mu = a * theta[position[cell]]
@@ -112,7 +116,9 @@ def _value(a: float, first: int, last: int, position: Any, clicks: Any, shown: A
 
 
 @njit(cache=True)
-def attraction(indptr: Any, position: Any, clicks: Any, shown: Any, theta: Any, drop: float, out: Any) -> None:
+def attraction(
+    indptr: Array, position: Array, clicks: Array, shown: Array, theta: Array, drop: float, out: Array
+) -> None:
     """α of every pair for given θ, and the interval in which its log-likelihood is within ``drop`` of the best.
 
     The rows of ``out`` are α, the lower and the upper end. Found by halving: the likelihood has one peak.
@@ -148,7 +154,7 @@ def attraction(indptr: Any, position: Any, clicks: Any, shown: Any, theta: Any, 
 
 
 @njit(cache=True)
-def information(indptr: Any, position: Any, clicks: Any, shown: Any, alpha: Any, theta: Any) -> Any:
+def information(indptr: Array, position: Array, clicks: Array, shown: Array, alpha: Array, theta: Array) -> Any:
     """The Fisher information of log θ with all log α free: diag(Σ w) − Σ over pairs of w wᵀ / Σ w, w = n·μ/(1 − μ).
 
     Pairs without clicks, or with α = 1, say nothing.
@@ -189,7 +195,9 @@ _LEFT = 1e-12  # probabilities stay so far from 0 and 1 in logarithms
 
 
 @njit(cache=True)
-def count_looks(indptr: Any, pair: Any, clicked: Any, first_click: bool, looks: Any, clicks: Any, last: Any) -> Any:
+def count_looks(
+    indptr: Array, pair: Array, clicked: Array, first_click: bool, looks: Array, clicks: Array, last: Array
+) -> Any:
     """Count what users of a closed form looked at, clicked, and clicked last; returns looks by row.
 
     They stop at the first click, or at the last one; a page without clicks was read to its end.
@@ -214,7 +222,7 @@ def count_looks(indptr: Any, pair: Any, clicked: Any, first_click: bool, looks: 
 
 
 @njit(cache=True)
-def _after(start: int, stop: int, pair: Any, alpha: Any, gamma: float, none: Any) -> None:
+def _after(start: int, stop: int, pair: Array, alpha: Array, gamma: float, none: Array) -> None:
     """G of every row of a page, into ``none``."""
     none[stop - 1 - start] = 1.0
     for row in range(stop - 2, start - 1, -1):
@@ -223,7 +231,15 @@ def _after(start: int, stop: int, pair: Any, alpha: Any, gamma: float, none: Any
 
 @njit(cache=True)
 def walk(
-    indptr: Any, pair: Any, clicked: Any, alpha: Any, sigma: Any, gamma: float, looks: Any, stops: Any, looked: Any
+    indptr: Array,
+    pair: Array,
+    clicked: Array,
+    alpha: Array,
+    sigma: Array,
+    gamma: float,
+    looks: Array,
+    stops: Array,
+    looked: Array,
 ) -> Any:
     """One step's expectations: looks and satisfactions by pair, looks by row; γ's two sums; the log-likelihood."""
     longest = 0

@@ -277,7 +277,7 @@ class Cluster:
                 complete = False
         return complete
 
-    def _start(self, worker: Any, method: str, *arguments: Any, **options: Any) -> Pending:
+    def _start(self, worker: int, method: str, *arguments: Any, **options: Any) -> Pending:
         try:
             return self._transport.start(worker, method, *arguments, **options)
         except WorkerLost:

@@ -133,7 +133,7 @@ class DaskWorkers:
                 raise InputError(f"the Dask scheduler at {self._where()} has no workers; expected at least one")
             time.sleep(_LOOK)
 
-    def start(self, worker: Any, method: str, *arguments: Any, **options: Any) -> Any:
+    def start(self, worker: _DaskWorker, method: str, *arguments: Any, **options: Any) -> Any:
         self._make_ready(worker)
         return _Reply(self, worker, self._send(worker, _as_arrays(pack((method, arguments, options)))))
 
@@ -259,7 +259,7 @@ class _Reply:
             raise
 
 
-def _not_started(error: Any) -> Exception:
+def _not_started(error: InputError) -> Exception:
     """The message for a worker whose actor could not be started."""
     if isinstance(error, InputError):
         return error
@@ -298,13 +298,13 @@ class FrameSource:
     def __reduce__(self) -> Any:
         return FrameSource, (self.key, self.name)
 
-    def send_to(self, worker: Any) -> None:
+    def send_to(self, worker: _DaskWorker) -> None:
         """Start handing the partition over to a worker."""
         assert self._workers is not None
         submit = self._workers.client.submit
         self._sent = submit(_shelve, self.key, self._future, workers=[worker.address], pure=False)
 
-    def wait_at(self, worker: Any) -> None:
+    def wait_at(self, worker: _DaskWorker) -> None:
         """Wait until the worker can load the partition; WorkerLost if that worker is gone."""
         assert self._workers is not None
         _wait(self._sent, self.name, partial(self._workers.check, worker))

@@ -57,7 +57,7 @@ class PartitionedFeatures:
         indptr: Array,
         query_bounds: Array,
         n_features: int,
-        dtype: Any,
+        dtype: str,
         nbytes: int,
         joining: str,
         statistics: Callable[[], Statistics | None] | None,

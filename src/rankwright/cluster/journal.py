@@ -199,7 +199,7 @@ def _parsed(record: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
     return facts, arrays
 
 
-def _storable(name: str, array: Any) -> Array:
+def _storable(name: str, array: Array) -> Array:
     values = np.array(array, order="C")
     values = values.astype(values.dtype.newbyteorder("<"))
     if not _DTYPE.fullmatch(values.dtype.str):

@@ -24,6 +24,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from rankwright._types import Arguments
 from rankwright.data.threads import usable_cores
 from rankwright.errors import InputError
 
@@ -155,7 +156,7 @@ class Local:
     def workers(self) -> Sequence[Any]:
         return [0]
 
-    def start(self, worker: Any, method: str, *arguments: Any, **options: Any) -> _Done:
+    def start(self, worker: int, method: str, *arguments: Any, **options: Any) -> _Done:
         return _Done(getattr(self.worker, method)(*arguments, **options))
 
     def close(self) -> None:
@@ -172,7 +173,7 @@ Frame = bytes | bytearray | memoryview
 _PROTOCOL = 5
 
 
-def pack(value: Any) -> list[Frame]:
+def pack(value: Arguments) -> list[Frame]:
     """A value as frames: the pickle, then the memory of its arrays.
 
     Examples
@@ -320,7 +321,7 @@ class Processes:
             self._workers.append(_WorkerProcess(self._started, self._threads))
         return [worker.number for worker in self._workers]
 
-    def start(self, worker: Any, method: str, *arguments: Any, **options: Any) -> Any:
+    def start(self, worker: int, method: str, *arguments: Any, **options: Any) -> Any:
         for process in self._workers:
             if process.number == worker:
                 return process.send((method, arguments, options))
@@ -347,7 +348,7 @@ class _WorkerProcess:
     def alive(self) -> bool:
         return not self._broken and (self.process is None or self.process.poll() is None)
 
-    def send(self, request: Any) -> _Answer:
+    def send(self, request: Arguments) -> _Answer:
         frames = pack(request)
         if self.process is None:
             arguments = [sys.executable, "-c", _START.format(self._threads), json.dumps(sys.path)]
@@ -376,7 +377,7 @@ class _WorkerProcess:
                 self._early[answered] = frames
         return self._early.pop(number)
 
-    def _during(self, work: Any, *arguments: Any) -> Any:
+    def _during(self, work: Callable[..., Any], *arguments: Any) -> Any:
         """Read or write; after an interrupted message the pipe is unusable."""
         try:
             return work(*arguments)

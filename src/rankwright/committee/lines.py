@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from rankwright._types import Array
+from rankwright._types import Arguments, Array
 from rankwright.data.order import query_of_row
 from rankwright.measures import Measure, Rankings
 
@@ -65,7 +65,7 @@ def space(longest: int, room: int) -> Any:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def put_in_order(f: Any, row: int, n: int, g: Any, out: int, spare: int) -> None:
+def put_in_order(f: Array, row: int, n: int, g: Array, out: int, spare: int) -> None:
     """Fill row ``out`` of g with the order of a row of f, highest first, ties in place order."""
     if n <= FEW:
         total = 0
@@ -102,7 +102,7 @@ def put_in_order(f: Any, row: int, n: int, g: Any, out: int, spare: int) -> None
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def leaders(f: Any, row: int, n: int, count: int, hints: Any, number: int, g: Any, out: int) -> None:
+def leaders(f: Array, row: int, n: int, count: int, hints: Array, number: int, g: Array, out: int) -> None:
     """Fill row ``out`` of g with the places of the ``count`` highest scores, highest first, equal ones in place order.
 
     ``hints[number]`` are any ``count`` places; the higher their scores, the fewer others need checking.
@@ -124,7 +124,7 @@ def leaders(f: Any, row: int, n: int, count: int, hints: Any, number: int, g: An
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def start_value(credits: Any, f: Any, n: int, discounts: Any) -> float:
+def start_value(credits: Array, f: Array, n: int, discounts: Array) -> float:
     """The unnormalised value of the documents with the worths in f, in their order."""
     total, hits = 0.0, 0
     if credits.size == 0:
@@ -140,7 +140,7 @@ def start_value(credits: Any, f: Any, n: int, discounts: Any) -> float:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _contenders(f: Any, near: int, far: int, n: int, count: int, g: Any, first: int) -> int:
+def _contenders(f: Array, near: int, far: int, n: int, count: int, g: Array, first: int) -> int:
     """Keep and count the documents that may be among the first ``count`` between two ends, in order of the near end.
 
     Row ``first`` of g holds the first ``count`` at the near end. The row of known ones is 0 before and after.
@@ -165,7 +165,7 @@ def _contenders(f: Any, near: int, far: int, n: int, count: int, g: Any, first: 
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _swaps(f: Any, m: int, g: Any, times: Any, swaps: Any) -> int:
+def _swaps(f: Array, m: int, g: Array, times: Array, swaps: Array) -> int:
     """The pairs that swap, of documents in descending order of p, and −t of each; −1 if there is no room."""
     n_swaps, room = 0, times.shape[1] - 1
     for b in range(m):  # an insertion sort by q makes exactly these swaps
@@ -185,7 +185,7 @@ def _swaps(f: Any, m: int, g: Any, times: Any, swaps: Any) -> int:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _sort_times(times: Any, n: int, swaps: Any) -> None:
+def _sort_times(times: Array, n: int, swaps: Array) -> None:
     """Fill row 2 of the swaps with their order by time, descending from 0 to −1; fast if times are spread out."""
     if n <= FEW:
         put_in_order(times, ZERO, n, swaps, _2, _3)
@@ -213,7 +213,7 @@ def _sort_times(times: Any, n: int, swaps: Any) -> None:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _pass(credits: Any, a: int, b: int, f: Any, discounts: Any, g: Any) -> float:
+def _pass(credits: Array, a: int, b: int, f: Array, discounts: Array, g: Array) -> float:
     """Unnormalised change of a sum over hits when document b goes up by one rank and a goes down."""
     down, up, change = g[_PLACE, a], g[_PLACE, b], 0.0
     a_counts, b_counts = f[WORTH, a] > 0.0, f[WORTH, b] > 0.0
@@ -230,8 +230,8 @@ def _pass(credits: Any, a: int, b: int, f: Any, discounts: Any, g: Any) -> float
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _apply(
-    credits: Any, n: int, f: Any, g: Any, discounts: Any, times: Any, swaps: Any, low: float, high: float,
-    factor: float, at: Any, change: Any, n_changes: int,
+    credits: Array, n: int, f: Array, g: Array, discounts: Array, times: Array, swaps: Array, low: float, high: float,
+    factor: float, at: Array, change: Array, n_changes: int,
 ) -> int:  # fmt: skip
     """Make the swaps one by one and write their changes from ``n_changes`` on; returns where they end."""
     for k in range(n):
@@ -251,9 +251,9 @@ def _apply(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def sweep_piece(
-    credits: Any, n: int, count: int, near: int, far: int, first: int, last: int, worth: Any, start: int,
-    discounts: Any, f: Any, g: Any, times: Any, swaps: Any, low: float, high: float, factor: float, at: Any,
-    change: Any, n_changes: int,
+    credits: Array, n: int, count: int, near: int, far: int, first: int, last: int, worth: Array, start: int,
+    discounts: Array, f: Array, g: Array, times: Array, swaps: Array, low: float, high: float, factor: float, at: Array,
+    change: Array, n_changes: int,
 ) -> tuple[float, int]:  # fmt: skip
     """The value at the near end, and where it changes on the way to the far one, which are places low and high.
 
@@ -281,7 +281,7 @@ def sweep_piece(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def label_rows(p: Any, q: Any, labels: Any, count: int, memory: Any, at: Any, rows: Any) -> int:
+def label_rows(p: Array, q: Array, labels: Array, count: int, memory: Arguments, at: Array, rows: Array) -> int:
     """The first ``count`` labels in rank order at one end, and after every change of them on the way to the other.
 
     ``at`` is filled with their positions; returns their number, −1 if there was no room for the swaps or the rows.
@@ -329,7 +329,16 @@ _1: Any = np.int64(1)
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _jump(
-    credits: Any, n: int, count: int, far: int, last: int, worth: Any, start: int, discounts: Any, f: Any, g: Any
+    credits: Array,
+    n: int,
+    count: int,
+    far: int,
+    last: int,
+    worth: Array,
+    start: int,
+    discounts: Array,
+    f: Array,
+    g: Array,
 ) -> float:
     """The unnormalised value at the far end, and the first documents there, computed at once where very many meet."""
     put_in_order(f, far, n, g, last, RANKS)
@@ -339,7 +348,7 @@ def _jump(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _end(ends: Any, piece: int, share: float, n: int, f: Any, row: int) -> None:
+def _end(ends: Array, piece: int, share: float, n: int, f: Array, row: int) -> None:
     """The scores after a share of a piece."""
     c = (1.0 - share) * ends[piece, 0] + share * ends[piece + 1, 0]
     s = (1.0 - share) * ends[piece, 1] + share * ends[piece + 1, 1]
@@ -349,8 +358,9 @@ def _end(ends: Any, piece: int, share: float, n: int, f: Any, row: int) -> None:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _sweep_query(
-    credits: Any, n: int, count: int, worth: Any, start: int, discounts: Any, ends: Any, hints: Any, number: int,
-    factor: float, f: Any, g: Any, times: Any, swaps: Any, starts: Any, at: Any, change: Any, n_changes: int,
+    credits: Array, n: int, count: int, worth: Array, start: int, discounts: Array, ends: Array, hints: Array,
+    number: int, factor: float, f: Array, g: Array, times: Array, swaps: Array, starts: Array, at: Array, change: Array,
+    n_changes: int,
 ) -> int:  # fmt: skip
     """`sweep` for one query; a piece with too many swaps is divided. FULL if there is no room for the changes."""
     near, far, first, last, piece, low, width = ONE_END, OTHER_END, FIRST, OTHER_FIRST, ZERO, 0.0, 1.0
@@ -382,7 +392,7 @@ def _sweep_query(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _sum(components: Any, weights: Any, start: int, n: int, f: Any, row: int) -> None:
+def _sum(components: Array, weights: Array, start: int, n: int, f: Array, row: int) -> None:
     for i in range(n):
         f[row, i] = weights[0] * components[0, start + i]
     for k in range(1, weights.size):
@@ -391,7 +401,7 @@ def _sum(components: Any, weights: Any, start: int, n: int, f: Any, row: int) ->
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def line_values(setup: Any, components: Any, weights: Any, hints: Any, memory: Any) -> float:
+def line_values(setup: Arguments, components: Array, weights: Array, hints: Array, memory: Arguments) -> float:
     """Sum of the queries' values, each times its factor, at some weights of the components; improves the hints."""
     credits, top, queries, indptr, worth, discounts, factors = setup
     f, g, _, _ = memory
@@ -412,8 +422,8 @@ def line_values(setup: Any, components: Any, weights: Any, hints: Any, memory: A
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def sweep(
-    setup: Any, components: Any, base: Any, step: Any, ends: Any, begin: int, hints: Any, memory: Any, starts: Any,
-    at: Any, change: Any,
+    setup: Arguments, components: Array, base: Array, step: Array, ends: Array, begin: int, hints: Array,
+    memory: Arguments, starts: Array, at: Array, change: Array,
 ) -> tuple[int, int]:  # fmt: skip
     """Positions at which the sum of the queries' values changes on a line, and the changes.
 
@@ -443,7 +453,7 @@ def sweep(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _promising(starts: Any, at: Any, change: Any, bins: int, before: Any) -> Any:
+def _promising(starts: Array, at: Array, change: Array, bins: int, before: Array) -> Any:
     """Marks bins that may hold the highest value: value at the start plus all rises is high enough.
 
     ``before`` is filled with the values at the start of the bins. The second number is the highest known value.
@@ -463,7 +473,7 @@ def _promising(starts: Any, at: Any, change: Any, bins: int, before: Any) -> Any
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def best_place(starts: Any, at: Any, change: Any, bins: int, apart: float) -> tuple[float, float, float]:
+def best_place(starts: Array, at: Array, change: Array, bins: int, apart: float) -> tuple[float, float, float]:
     """The highest value on an interval wider than ``apart``, and the ends of the widest such interval.
 
     ``starts``, ``at`` and ``change`` are what `sweep` found. Every piece is divided into ``bins``, and changes are

@@ -135,5 +135,5 @@ def named(names: Iterable[str]) -> str:
     return ", ".join(listed[:_LISTED]) + more
 
 
-def shown_category(value: Any) -> str:
+def shown_category(value: str) -> str:
     return value if isinstance(value, str) else f"{value:g}" if isinstance(value, float) else str(value)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwright._types import Array
+from rankwright._types import Array, Features
 from rankwright.data import sparse
 from rankwright.data.dataset import RankingData, stored_width
 from rankwright.data.order import query_chunks
@@ -218,7 +218,7 @@ class Cleaner:
             mark_dense(X, *to)
 
 
-def _number(value: Any) -> float:
+def _number(value: float) -> float:
     """A setting as a number; NaN if it is not one."""
     try:
         return float(value) if isinstance(value, int | float | np.number) and not isinstance(value, bool) else math.nan
@@ -226,7 +226,7 @@ def _number(value: Any) -> float:
         return math.nan
 
 
-def _is_beyond_one(X: Any) -> bool:
+def _is_beyond_one(X: Features) -> bool:
     values = X.data if sparse.issparse(X) else X
     return bool(values.size) and bool(values.min() < 0 or values.max() > 1)
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwright._types import Array
+from rankwright._types import Array, Features
 from rankwright.data import display, sparse
 from rankwright.data.categories import Categories, given_categories, joined, named, number_of, shown_category
 from rankwright.data.order import (
@@ -95,7 +95,7 @@ def find_columns(
 
 
 def add_missing(
-    X: Any, names: Sequence[str] | None, n_wanted: int, wanted: tuple[str, ...] | None
+    X: Features, names: Sequence[str] | None, n_wanted: int, wanted: tuple[str, ...] | None
 ) -> tuple[Any, tuple[str, ...] | None]:
     """A table, dense or CSR, and its names, with columns of 0 added for the wanted features that it lacks.
 
@@ -130,7 +130,7 @@ def _places(names: tuple[str, ...], wanted: tuple[str, ...], what: str) -> Array
     return np.array([position[name] for name in wanted], np.int64)
 
 
-def pick_columns(X: Any, columns: Array | None) -> Any:
+def pick_columns(X: Features, columns: Array | None) -> Any:
     """Some columns of a dense or CSR table; None for all."""
     if columns is None:
         return X
@@ -140,7 +140,7 @@ def pick_columns(X: Any, columns: Array | None) -> Any:
     return picked
 
 
-def widen(X: Any, n_columns: int) -> Any:
+def widen(X: Array, n_columns: int) -> Any:
     """Append columns of 0 to a dense or CSR table; unchanged if it is wide enough."""
     if X.shape[1] >= n_columns:
         return X
@@ -155,7 +155,7 @@ def widen(X: Any, n_columns: int) -> Any:
 _CHECK_ROWS = 1 << 20  # values per step of the finiteness check: bounded memory on mapped files
 
 
-def as_table(X: Any) -> Any:
+def as_table(X: Features) -> Any:
     """X as a table of numbers, dense or canonical CSR."""
     if sparse.issparse(X):
         X = sparse.csr_array(X)
@@ -171,7 +171,7 @@ def as_table(X: Any) -> Any:
     return X
 
 
-def checked_features(X: Any, allow_missing: bool = False, check_finite: bool = True) -> Any:
+def checked_features(X: Features, allow_missing: bool = False, check_finite: bool = True) -> Any:
     """Features as C-contiguous or canonical CSR float32 or float64, all finite or, if allowed, NaN."""
     X = as_table(X)
     if X.dtype not in (np.float32, np.float64):
@@ -252,7 +252,7 @@ class RankingData(display.Displayed):
     @classmethod
     def from_arrays(
         cls,
-        X: Any,
+        X: Features,
         labels: npt.ArrayLike,
         qid: npt.ArrayLike | None = None,
         *,
@@ -437,7 +437,7 @@ class RankingData(display.Displayed):
             categories=self.categories,
         )
 
-    def with_features(self, X: Any, feature_names: Sequence[str] | None = None) -> RankingData:
+    def with_features(self, X: Features, feature_names: Sequence[str] | None = None) -> RankingData:
         """The same documents with other features (scaled, binned, selected); the same columns hold categories."""
         X = checked_features(X)
         if X.shape[0] != self.n_docs:
@@ -532,7 +532,7 @@ class RankingData(display.Displayed):
         columns = find_columns(*original, n_features, names, what, zeros_left_out=zeros_left_out)
         return self._with_columns(widen(pick_columns(self.X, columns), n_features), names)
 
-    def _with_columns(self, X: Any, names: tuple[str, ...] | None) -> RankingData:
+    def _with_columns(self, X: Features, names: tuple[str, ...] | None) -> RankingData:
         """The same documents with columns whose values were checked before."""
         if X is self.X and names == self.feature_names:
             return self
@@ -614,7 +614,7 @@ def _blocks(qid: npt.ArrayLike | None, group: npt.ArrayLike | None, n_rows: int)
     return None, sizes_to_indptr(sizes), np.arange(1, len(sizes) + 1)
 
 
-def _read_only(array: Any) -> Any:
+def _read_only(array: Features) -> Any:
     if sparse.issparse(array):  # through views: the caller's own arrays stay writeable
         arrays = (_read_only(array.data), _read_only(array.indices), _read_only(array.indptr))
         return sparse.csr_array(arrays, shape=array.shape)
@@ -698,7 +698,7 @@ def docs_of(values: Array, data: RankingData, positions: Array) -> Array:
     return np.concatenate([values[start:stop] for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)])
 
 
-def with_features(data: RankingData, X: Any) -> RankingData:
+def with_features(data: RankingData, X: Features) -> RankingData:
     """The same documents with the features of another matrix, whose rows are those of the stored one."""
     subset = some_queries(data, np.arange(data.n_queries))
     vars(subset).update({"_source": (X, stored(data)[1])})
@@ -782,7 +782,7 @@ def batches(data: RankingData, *, at_once: bool = True) -> Iterator[tuple[Any, A
             yield X[rows_of(starts[first:last], indptr)], indptr
 
 
-def _row_view(X: Any, start: int, stop: int) -> Any:
+def _row_view(X: Features, start: int, stop: int) -> Any:
     if (start, stop) == (0, X.shape[0]):
         return X
     if not sparse.issparse(X):

@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from rankwright._types import Array
 from rankwright.errors import InputError
 
 # Plots as PNG and SVG files: one style, drawn in memory and written whole or not at all.
@@ -288,7 +289,7 @@ def decoded(document: Any) -> str:
     return document.decode("utf-8", "replace") if isinstance(document, bytes) else str(document)
 
 
-def draw_values(labels: Any, indptr: Any, what: str) -> Any:
+def draw_values(labels: Array, indptr: Array, what: str) -> Any:
     """Documents by label, or by score where they are many, and documents per query."""
     figure = new_figure(2.4)
     left, right = figure.subplots(1, 2)

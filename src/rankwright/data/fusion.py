@@ -25,7 +25,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, cmp_to_key
 from itertools import chain, pairwise
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -286,7 +286,7 @@ def _warn_left_out(tables: Sequence[TrecTable], qrels: TrecTable, documents: str
         warnings.warn(problem, InputWarning, stacklevel=3)
 
 
-def _check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
+def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
     if value not in choices:
         raise InputError(f"{name} is {value!r}; expected one of {', '.join(choices)}")
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from rankwright._types import Array
+from rankwright._types import Array, Features
 from rankwright.data import sparse
 from rankwright.data.dataset import adjacent
 from rankwright.data.order import query_chunks, query_of_row
@@ -36,18 +36,18 @@ def mixed(value: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def child_salt(salt: Any, is_right: bool) -> Any:
+def child_salt(salt: int, is_right: bool) -> Any:
     return mixed(salt + (STEP if is_right else np.uint64(1)))
 
 
 @njit(cache=True, nogil=True)
-def is_drawn(key: Any, salt: Any, share: float) -> bool:
+def is_drawn(key: int, salt: int, share: float) -> bool:
     """Whether a node draws a row; it does with the probability ``share``."""
     return float(mixed(key ^ salt) >> np.uint64(11)) * 2.0**-53 < share
 
 
 @njit(cache=True, nogil=True)
-def of_feature(place: int, salt: Any) -> Any:
+def of_feature(place: int, salt: int) -> Any:
     """What a node draws features by, which have places among those that vary: it takes the least of these numbers."""
     return mixed(~salt + np.uint64(place) * STEP)
 
@@ -80,13 +80,13 @@ def drawn(keys: Array, salt: int, share: float) -> Array:
 
 
 @njit(cache=True, nogil=True)
-def _draw(keys: Any, salt: Any, share: float, mask: Any) -> None:
+def _draw(keys: Array, salt: int, share: float, mask: Array) -> None:
     for k in range(keys.size):
         mask[k] = is_drawn(np.uint64(keys[k]), salt, share)
 
 
 @njit(cache=True, nogil=True)
-def _number(places: Any, salt: Any, numbers: Any) -> None:
+def _number(places: Array, salt: int, numbers: Array) -> None:
     for k in range(places.size):
         numbers[k] = of_feature(places[k], salt)
 
@@ -140,7 +140,7 @@ _ZEROS = (np.uint64(0), np.uint64(1 << 63))  # the bits of 0 and −0
 
 
 def content_order(
-    X: Any,
+    X: Features,
     labels: Array,
     indptr: Array,
     weights: Array | None = None,
@@ -158,7 +158,7 @@ def content_order(
 
 
 def content_keys(
-    X: Any,
+    X: Features,
     labels: Array,
     indptr: Array,
     threads: int = 1,
@@ -184,7 +184,7 @@ def content_keys(
     return docs, keys, sums
 
 
-def _row_keys(X: Any, labels: Array, runs: tuple[Array, Array], team: Team, varies: Array | None) -> Array:
+def _row_keys(X: Features, labels: Array, runs: tuple[Array, Array], team: Team, varies: Array | None) -> Array:
     """A hash of every document and its label; ``runs``: starts and stops of their rows."""
     keys = np.zeros(len(labels), np.uint64)
     if varies is None:
@@ -221,7 +221,7 @@ def _shares(starts: Array, stops: Array, step: int, keys: Array) -> list[tuple[i
 
 
 @njit(cache=True, nogil=True)
-def _add_dense(values: Any, numbers: Any, keys: Any) -> None:
+def _add_dense(values: Array, numbers: Array, keys: Array) -> None:
     for row in range(values.shape[0]):
         for column in range(values.shape[1]):
             value = values[row, column]
@@ -230,7 +230,7 @@ def _add_dense(values: Any, numbers: Any, keys: Any) -> None:
 
 
 @njit(cache=True)
-def _add_stored(values: Any, columns: Any, rows: Any, numbers: Any, keys: Any) -> None:
+def _add_stored(values: Array, columns: Array, rows: Array, numbers: Array, keys: Array) -> None:
     for row in range(keys.size):
         for at in range(rows[row], rows[row + 1]):
             value, number = values[at - rows[0]], numbers[columns[at - rows[0]]]
@@ -239,6 +239,6 @@ def _add_stored(values: Any, columns: Any, rows: Any, numbers: Any, keys: Any) -
 
 
 @njit(cache=True)
-def _finish(labels: Any, keys: Any) -> None:
+def _finish(labels: Array, keys: Array) -> None:
     for row in range(keys.size):
         keys[row] = mixed(keys[row] + labels[row] * STEP)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numba import njit
@@ -34,7 +33,7 @@ _MASK = (1 << DIGIT) - 1
 
 
 @njit(**INNER)
-def _put(total: Any, j: int, value: float, power: int, bottom: int) -> None:
+def _put(total: Array, j: int, value: float, power: int, bottom: int) -> None:
     """Add ``value · 2^power``."""
     mantissa, exponent = math.frexp(value)
     place = exponent - 53 + power - bottom
@@ -58,7 +57,7 @@ def _error(y: float, square: float) -> float:
 
 
 @njit(**INNER)
-def _put_one(sums: Any, squares: Any, j: int, value: float) -> None:
+def _put_one(sums: Array, squares: Array, j: int, value: float) -> None:
     mantissa, exponent = math.frexp(value)
     square = mantissa * mantissa
     _put(sums, j, mantissa, exponent, BOTTOM)
@@ -67,7 +66,7 @@ def _put_one(sums: Any, squares: Any, j: int, value: float) -> None:
 
 
 @njit(cache=True, nogil=True)
-def carry(total: Any) -> None:
+def carry(total: Array) -> None:
     """Bring all digits but the last into 0 … 2³² − 1."""
     for d in range(total.shape[0] - 1):
         for j in range(total.shape[1]):
@@ -77,7 +76,15 @@ def carry(total: Any) -> None:
 
 @njit(cache=True, nogil=True)
 def sparse_rows(
-    values: Any, columns: Any, summed: bool, low: Any, high: Any, stored: Any, missing: Any, sums: Any, squares: Any
+    values: Array,
+    columns: Array,
+    summed: bool,
+    low: Array,
+    high: Array,
+    stored: Array,
+    missing: Array,
+    sums: Array,
+    squares: Array,
 ) -> None:
     for at in range(values.size):
         j, value = columns[at], float(values[at])
@@ -92,7 +99,15 @@ def sparse_rows(
 
 @njit(cache=True, nogil=True)
 def dense_rows(
-    X: Any, starts: Any, stops: Any, summed: bool, low: Any, high: Any, missing: Any, sums: Any, squares: Any
+    X: Array,
+    starts: Array,
+    stops: Array,
+    summed: bool,
+    low: Array,
+    high: Array,
+    missing: Array,
+    sums: Array,
+    squares: Array,
 ) -> None:
     """Add the rows ``starts[i]:stops[i]`` for every i."""
     n = X.shape[1]
@@ -130,7 +145,7 @@ def dense_rows(
 
 
 @njit(**INNER)
-def _ends(X: Any, start: int, stop: int, minimum: Any, maximum: Any, absent: Any) -> None:
+def _ends(X: Array, start: int, stop: int, minimum: Array, maximum: Array, absent: Array) -> None:
     minimum[:], maximum[:], absent[:] = np.inf, -np.inf, 0
     for i in range(start, stop):
         for j in range(minimum.size):
@@ -141,7 +156,7 @@ def _ends(X: Any, start: int, stop: int, minimum: Any, maximum: Any, absent: Any
 
 
 @njit(**INNER)
-def _add(X: Any, start: int, stop: int, factor: Any, kept: Any, left: Any) -> None:
+def _add(X: Array, start: int, stop: int, factor: Array, kept: Array, left: Array) -> None:
     """Add multiples of the two units; ``left`` is not 0 where something smaller is left. Infinite values count as 0."""
     n, wide = factor.size, X.itemsize == 8
     for i in range(start, stop):
@@ -175,7 +190,7 @@ def _add(X: Any, start: int, stop: int, factor: Any, kept: Any, left: Any) -> No
 
 
 @njit(**INNER)
-def _put_left(X: Any, start: int, stop: int, j: int, factor: float, power: int, sums: Any, squares: Any) -> None:
+def _put_left(X: Array, start: int, stop: int, j: int, factor: float, power: int, sums: Array, squares: Array) -> None:
     """Add what :func:`_add` leaves of a feature."""
     for i in range(start, stop):
         y = X[i, j] * factor
@@ -197,7 +212,7 @@ def _put_left(X: Any, start: int, stop: int, j: int, factor: float, power: int, 
 
 
 @njit(**INNER)
-def _flush(kept: Any, power: Any, sums: Any, squares: Any) -> None:
+def _flush(kept: Array, power: Array, sums: Array, squares: Array) -> None:
     for j in range(power.size):
         for part in range(6):
             if part < 2:

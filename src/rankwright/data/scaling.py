@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwright._types import Array
+from rankwright._types import Array, Features
 from rankwright.data import sparse
 from rankwright.data.dataset import RankingData, checked_features
 from rankwright.data.order import query_chunks, query_of_row
@@ -62,7 +62,7 @@ class QueryScaler:
         data.check_numbers(*_NO_CATEGORIES)
         return data.with_features(self.transform_arrays(data.X, data.indptr))
 
-    def transform_arrays(self, X: Any, indptr: npt.ArrayLike) -> Any:
+    def transform_arrays(self, X: Features, indptr: npt.ArrayLike) -> Any:
         """Scale the rows ``indptr[q]:indptr[q+1]`` of every query ``q``."""
         X, bounds = checked_features(X), np.asarray(indptr)
         if bounds[0] != 0 or bounds[-1] != X.shape[0] or (np.diff(bounds) < 0).any():
@@ -82,7 +82,7 @@ class QueryScaler:
         return scaled
 
 
-def _chunk_rows(X: Any) -> int:
+def _chunk_rows(X: Array) -> int:
     return max(1, _CHUNK_VALUES // max(1, X.shape[1]))
 
 
@@ -162,7 +162,7 @@ class Standardizer:
     scale: Array
 
     @staticmethod
-    def fit(data: Any) -> Standardizer:
+    def fit(data: Features) -> Standardizer:
         """Measure means and standard deviations on a RankingData or an array (dense or scipy sparse)."""
         X = data.X if isinstance(data, RankingData) else checked_features(data)
         if X.shape[0] == 0:
@@ -171,7 +171,7 @@ class Standardizer:
         mean, deviations = np.zeros(X.shape[1]) if sparse.issparse(X) else statistics.means, statistics.deviations
         return Standardizer(mean, np.where(deviations > 0, deviations, 1.0))
 
-    def transform(self, data: Any) -> Any:
+    def transform(self, data: Features) -> Any:
         """Apply to a RankingData or an array (dense or scipy sparse); returns the same type."""
         if isinstance(data, RankingData):
             data.check_numbers(*_NO_CATEGORIES)

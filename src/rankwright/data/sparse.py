@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import importlib
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 
-def issparse(X: Any) -> bool:
+def issparse(X: Any) -> TypeGuard[sparse.csr_array]:
     """Whether X is a sparse table of scipy's."""
     scipys = sys.modules.get("scipy.sparse")
     return scipys is not None and bool(scipys.issparse(X))

@@ -64,7 +64,7 @@ class _QuerySplitter:
         return self.n_splits
 
     def split(
-        self, X: Any = None, y: Any = None, groups: Any = None, *, qid: Any = None
+        self, X: Any = None, y: Array | None = None, groups: Any = None, *, qid: Any = None
     ) -> Iterator[tuple[Array, Array]]:
         """Split rows into training and test sets of whole queries; validation queries are in neither.
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwright._types import Array
+from rankwright._types import Array, Features
 from rankwright.data import sparse
 from rankwright.data.dataset import RankingData, segments, stored
 from rankwright.data.threads import Team
@@ -115,7 +115,7 @@ class Statistics:
 
     @classmethod
     def of_rows(
-        cls, X: Any, starts: Array, stops: Array, team: Team | None = None, *, summed: bool = True
+        cls, X: Features, starts: Array, stops: Array, team: Team | None = None, *, summed: bool = True
     ) -> Statistics:
         """Read the rows ``starts[i]:stops[i]`` of a matrix, for every i."""
         team = team or Team(1)
@@ -210,7 +210,7 @@ class StatisticsBuilder:
         self._sums = np.zeros((kernel.N_DIGITS if summed else 1, n), np.int64)
         self._squares = np.zeros((kernel.N_DIGITS_SQUARES if summed else 1, n), np.int64)
 
-    def add(self, X: Any, starts: Array | None = None, stops: Array | None = None) -> None:
+    def add(self, X: Features, starts: Array | None = None, stops: Array | None = None) -> None:
         """Read all rows of a block, dense or CSR, or those from ``starts`` to ``stops``."""
         from rankwright.data import kernels as kernel
 
@@ -278,7 +278,7 @@ def _scaled(total: int, n: int, power: int) -> float:
         return math.inf
 
 
-def _runs(X: Any, starts: Array, stops: Array, team: Team) -> list[tuple[Array, Array]]:
+def _runs(X: Features, starts: Array, stops: Array, team: Team) -> list[tuple[Array, Array]]:
     """Rows for each task, as starts and stops of pieces; at least one task."""
     n_rows, n_values = int((stops - starts).sum()), X.data.size if sparse.issparse(X) else X.size
     n_runs = max(1, min(n_values // _RUN_VALUES, _RUNS_A_THREAD * team.threads)) if team.threads > 1 else 1

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwright._types import Array
+from rankwright._types import Array, Features
 from rankwright.data import sparse
 from rankwright.errors import InputError
 
@@ -85,7 +85,7 @@ def parts_of(n: int, parts: int) -> list[tuple[int, int]]:
     return [(n * number // parts, n * (number + 1) // parts) for number in range(parts)]
 
 
-def runs_of(boundaries: Any, threads: int, min_docs: int) -> list[tuple[int, int]]:
+def runs_of(boundaries: Array, threads: int, min_docs: int) -> list[tuple[int, int]]:
     """Runs of queries, as (first, stop), of about equal numbers of documents (``min_docs`` or more), a few per thread.
 
     ``boundaries`` are those of the queries. Each further run costs a thread the interpreter's lock twice.
@@ -189,7 +189,7 @@ def _text(path: Path) -> str:
 LARGE = 1 << 24  # arrays derived from mapped features go to disk from this many bytes
 
 
-def beside(X: Any) -> Path | None:
+def beside(X: Features) -> Path | None:
     """The folder of the file that features are mapped from; None for features in memory."""
     base = X.data if sparse.issparse(X) else X
     while base is not None:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwright._types import Array
+from rankwright._types import Array, Features
 from rankwright.data import sparse
 from rankwright.data.dataset import RankingData, default_names
 from rankwright.data.display import new_figure, shown, write_figure
@@ -126,7 +126,7 @@ def permutation_importance(
     used = np.flatnonzero(model.uses())
     queries, sources = _shuffles(data, repeats, random_state)
 
-    def values(X: Any) -> Array:
+    def values(X: Array) -> Array:
         scores = data.to_caller_order(model.score(X, data.feature_names, data.indptr))
         return evaluate(data, scores, measures=[wanted]).values[:, 0]
 
@@ -165,7 +165,7 @@ def _shuffles(data: RankingData, repeats: int, random_state: int) -> tuple[Array
     return queries, sources
 
 
-def _shuffled(X: Any, column: int, sources: list[Array]) -> Iterator[Any]:
+def _shuffled(X: Array, column: int, sources: list[Array]) -> Iterator[Any]:
     """X with one column shuffled, for every shuffle; nothing if that changes nothing."""
     if sparse.issparse(X):
         by_column = X.tocsc()
@@ -195,7 +195,7 @@ _RAISES, _LOWERS = "#0072b2", "#d55e00"
 
 
 def plot_contributions(
-    path: str | Path, contributions: npt.ArrayLike, X: Any, names: Sequence[str] | None = None, *, n: int = 10
+    path: str | Path, contributions: npt.ArrayLike, X: Features, names: Sequence[str] | None = None, *, n: int = 10
 ) -> None:
     """Draw the contributions of many documents, the features that add most on top.
 

@@ -78,15 +78,15 @@ def line_of(lines: dict[Place, int], place: Place) -> int | None:
     return None
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: float) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _is_integer(value: Any) -> bool:
+def _is_integer(value: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _is_text(value: Any) -> bool:
+def _is_text(value: str) -> bool:
     return isinstance(value, str) and "\0" not in value  # no file has such a name
 
 
@@ -185,7 +185,7 @@ class Problems:
                     self.choice(name, rule.names, (nouns or {}).get(key, key), key, number)
         return kept
 
-    def choice(self, value: Any, names: Iterable[str], noun: str, *keys: str | int) -> bool:
+    def choice(self, value: str, names: Iterable[str], noun: str, *keys: str | int) -> bool:
         """Whether a value is one of the known ones; records a mistake if not."""
         names = list(names)
         if value in names:

@@ -41,7 +41,7 @@ def _refusal(ensemble: Ensemble, options: Options) -> str | None:
 
 
 class _Graph:
-    def __init__(self, dtype: Any) -> None:
+    def __init__(self, dtype: type) -> None:
         self.onnx = import_library("onnx")
         self.helper = import_library("onnx.helper")
         self.dtype = dtype
@@ -81,7 +81,7 @@ class _Graph:
         return self.wide(self.add("TreeEnsembleRegressor", _INPUT, domain="ai.onnx.ml", **lists))
 
 
-def _tree_lists(forests: Sequence[Forest], places: Array, dtype: Any) -> dict[str, Any]:
+def _tree_lists(forests: Sequence[Forest], places: Array, dtype: type) -> dict[str, Any]:
     """The attributes of the operator: nodes and leaves of all trees as lists."""
     keys = (
         "treeids",
@@ -142,7 +142,7 @@ def _write(ensemble: Ensemble, options: Options) -> ExportFiles:
     return ExportFiles({_MODEL: _file(graph, ensemble, options)}, _notes(ensemble, dtype))
 
 
-def _notes(ensemble: Ensemble, dtype: Any) -> tuple[str, ...]:
+def _notes(ensemble: Ensemble, dtype: type) -> tuple[str, ...]:
     kind = np.dtype(dtype).name
     notes = [
         f"{_MODEL}: the input {_INPUT!r} is a matrix of {kind}, {len(ensemble.names):,} columns, NaN where missing"

@@ -92,7 +92,7 @@ def _nodes(ensemble: Ensemble, root: int) -> Iterator[str]:
         yield f"({int(trees.feature[node])}, {limit}, {bool(trees.missing_left[node])}, {first})"
 
 
-def _number(value: Any) -> str:
+def _number(value: float) -> str:
     number = float(value)
     return repr(number) if np.isfinite(number) else f"float({repr(number)!r})"
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -70,7 +69,7 @@ def _write(ensemble: Ensemble, options: Options) -> ExportFiles:
     return ExportFiles({name: text.encode() for name, text in files.items()}, tuple(notes))
 
 
-def _number(value: Any) -> str:
+def _number(value: float) -> str:
     """A literal of double precision: with an exponent, as others may be decimal."""
     text = repr(float(value))
     return text if "e" in text else f"{text}e0"

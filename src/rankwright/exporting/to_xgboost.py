@@ -32,7 +32,7 @@ _OBJECTIVE = {
 }  # fmt: skip
 
 
-def short(value: Any) -> float:
+def short(value: float) -> float:
     """The number of fewest digits that is read as the same float32, directly or by way of float64."""
     with np.errstate(under="ignore"):
         return float(number_text(np.float32(value)))

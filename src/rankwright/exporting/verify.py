@@ -210,7 +210,7 @@ _QUERY = 20  # rows
 _WIDEST = 1e3  # by how much features of large and small weights may differ
 
 
-def probe_rows(ensemble: Ensemble, dtype: Any = np.float32, *, missing: bool = True, seed: int = 0) -> Array:
+def probe_rows(ensemble: Ensemble, dtype: type = np.float32, *, missing: bool = True, seed: int = 0) -> Array:
     """Rows of all features, of finite numbers of the type but not rounded to it; the same for the same ensemble.
 
     `dtype`: float32 or float64: what "just above" means. `missing`: whether features may be missing; those of weights
@@ -257,7 +257,7 @@ def _inner_forests(ensemble: Ensemble) -> list[Forest]:
     return [placed(forest, places) for model, places in grades for forest in model.forests]
 
 
-def _around(threshold: float, dtype: Any) -> list[float]:
+def _around(threshold: float, dtype: type[np.floating[Any]]) -> list[float]:
     """A threshold in a type, and its neighbours above and below; the extremes of the type stay."""
     limits = np.finfo(dtype)
     on = np.clip(rounded_down(threshold, dtype), limits.min, limits.max)

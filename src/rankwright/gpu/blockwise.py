@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numba import cuda, float64
 
+from rankwright._types import Arguments, Array
 from rankwright.gpu.device import is_simulated
 
 
@@ -24,13 +25,13 @@ def padded(n: int) -> int:
 
 
 @cuda.jit(device=True, inline="always")  # arrays cannot be returned
-def whole(array: Any) -> Any:
+def whole(array: Array) -> Any:
     """The same bytes as integers."""
     return array.view(np.int64)
 
 
 @cuda.jit(device=True)
-def add_up(value: Any, partial: Any) -> Any:
+def add_up(value: float, partial: Array) -> Any:
     t, step = cuda.threadIdx.x, cuda.blockDim.x // 2
     partial[t] = value
     cuda.syncthreads()
@@ -45,7 +46,7 @@ def add_up(value: Any, partial: Any) -> Any:
 
 
 @cuda.jit(device=True)
-def best_of(value: Any, at: int, partial: Any) -> int:
+def best_of(value: float, at: int, partial: Array) -> int:
     """Place of the largest of one value per thread, the first of equal ones; −1 without a place."""
     t, threads = cuda.threadIdx.x, cuda.blockDim.x
     partial[t] = value
@@ -67,7 +68,7 @@ def best_of(value: Any, at: int, partial: Any) -> int:
 
 
 @cuda.jit(device=True)
-def running(values: Any, n: int, partial: Any) -> None:
+def running(values: Array, n: int, partial: Array) -> None:
     t, threads = cuda.threadIdx.x, cuda.blockDim.x
     share = (n + threads - 1) // threads
     first, last = min(n, t * share), min(n, (t + 1) * share)
@@ -90,7 +91,7 @@ def running(values: Any, n: int, partial: Any) -> None:
 
 
 @cuda.jit(device=True)
-def scan(values: Any) -> None:
+def scan(values: Array) -> None:
     """Replace the value of every thread by the sum up to it."""
     t, step = cuda.threadIdx.x, 1
     while step < cuda.blockDim.x:
@@ -102,7 +103,7 @@ def scan(values: Any) -> None:
 
 
 @cuda.jit(device=True)
-def exchange(keys: Any, places: Any, size: int, first: int, width: int, apart: int) -> None:
+def exchange(keys: Array, places: Array, size: int, first: int, width: int, apart: int) -> None:
     """One step of sorting, from place ``first`` on: swap keys ``apart`` places apart that are out of order."""
     for i in range(cuda.threadIdx.x, size // 2, cuda.blockDim.x):
         a = 2 * i - (i & (apart - 1))
@@ -115,7 +116,7 @@ def exchange(keys: Any, places: Any, size: int, first: int, width: int, apart: i
 
 
 @cuda.jit(device=True)
-def exchange_near(keys: Any, places: Any, size: int, width: int, last: int, near: Any) -> None:
+def exchange_near(keys: Array, places: Array, size: int, width: int, last: int, near: Array) -> None:
     """The steps of widths ``width`` to ``last`` that stay within chunks, each chunk in shared memory."""
     t, threads, chunk = cuda.threadIdx.x, cuda.blockDim.x, near.size // 2
     near_keys, near_places = near[:chunk], whole(near[chunk:])
@@ -136,7 +137,7 @@ def exchange_near(keys: Any, places: Any, size: int, width: int, last: int, near
 
 
 @cuda.jit(device=True)
-def sort(keys: Any, places: Any, size: int, near: Any) -> None:
+def sort(keys: Array, places: Array, size: int, near: Array) -> None:
     """Sort by falling keys, then by rising places; their number is a power of two.
 
     ``near`` is shared memory where these are in that of the device, and more than fit in there: twice a power of two;
@@ -157,7 +158,7 @@ def sort(keys: Any, places: Any, size: int, near: Any) -> None:
 
 
 @cuda.jit(device=True)
-def above(keys: Any, first: int, last: int, value: float, also: bool) -> int:
+def above(keys: Array, first: int, last: int, value: float, also: bool) -> int:
     """How many of the falling keys in first … last − 1 are above a value, or ``also`` equal to it."""
     low, high = first, last
     while low < high:
@@ -170,7 +171,7 @@ def above(keys: Any, first: int, last: int, value: float, also: bool) -> int:
 
 
 @cuda.jit(device=True)
-def out_of_reach(keys: Any, n: int, value: float) -> int:
+def out_of_reach(keys: Array, n: int, value: float) -> int:
     """How many of the n falling keys are at least 1 above a value; keys − 1 is what is compared."""
     low, high = 0, n
     while low < high:
@@ -183,7 +184,7 @@ def out_of_reach(keys: Any, n: int, value: float) -> int:
 
 
 @cuda.jit(device=True)
-def up_to(counts: Any, first: int, last: int, value: int) -> int:
+def up_to(counts: Array, first: int, last: int, value: int) -> int:
     """How many of the rising counts in first … last − 1 are at most a value."""
     low, high = first, last
     while low < high:
@@ -196,7 +197,7 @@ def up_to(counts: Any, first: int, last: int, value: int) -> int:
 
 
 @cuda.jit(device=True)
-def rising(values: Any, first: int, stride: int, n: int, partial: Any) -> None:
+def rising(values: Array, first: int, stride: int, n: int, partial: Array) -> None:
     """Raise each of n values, a ``stride`` apart, to the largest before it; n is at most the number of threads."""
     t, step = cuda.threadIdx.x, 1
     if t < n:
@@ -230,7 +231,7 @@ def room_for(n: int, threads: int, further: int = 0) -> int:
 
 
 @cuda.jit(device=True, inline="always")  # arrays cannot be returned
-def slices(space: Any, n: int) -> Any:
+def slices(space: Array, n: int) -> Any:
     """Two arrays of a padded length, four of n + 1, a word or two per thread, and the remainder."""
     size, threads = padded(n), cuda.blockDim.x
     first, length = 2 * size, n + 1
@@ -242,7 +243,7 @@ def slices(space: Any, n: int) -> Any:
 
 
 @cuda.jit(device=True)
-def arranged(n: int, start: int, scores: Any, keys: Any, places: Any, near: Any) -> None:
+def arranged(n: int, start: int, scores: Array, keys: Array, places: Array, near: Array) -> None:
     """Sort the scores of a query, highest first, ties in input order; ``near`` as for `sort`."""
     size = padded(n)
     for i in range(cuda.threadIdx.x, size, cuda.blockDim.x):
@@ -254,8 +255,8 @@ def arranged(n: int, start: int, scores: Any, keys: Any, places: Any, near: Any)
 
 @cuda.jit(device=True)
 def goods_first(
-    n: int, start: int, labels: Any, keys: Any, places: Any, ordered: Any, which: Any, others: Any, counts: Any,
-    partial: Any,
+    n: int, start: int, labels: Array, keys: Array, places: Array, ordered: Array, which: Array, others: Array,
+    counts: Array, partial: Array,
 ) -> int:  # fmt: skip
     """Good documents (label above 0), then bad ones, each in score order; how many goods.
 
@@ -280,8 +281,8 @@ def goods_first(
 
 @cuda.jit(device=True)
 def finish(
-    q: int, n: int, start: int, loss: float, scores: Any, cost: float, added: Any, coef: Any, losses: Any, values: Any,
-    partial: Any,
+    q: int, n: int, start: int, loss: float, scores: Array, cost: float, added: Array, coef: Array, losses: Array,
+    values: Array, partial: Array,
 ) -> None:  # fmt: skip
     """Loss and hinge of a query; its coefficients, plus ``added``, times its cost."""
     cuda.syncthreads()
@@ -300,7 +301,7 @@ def finish(
 
 
 @cuda.jit(device=True)
-def each_query(oracle: Any, queries: Any, data: Any, results: Any, scratch: Any, room: int) -> None:
+def each_query(oracle: Any, queries: Array, data: Arguments, results: Arguments, scratch: Array, room: int) -> None:
     """Run an oracle on a block's queries, one after the other; numba compiles this loop for each oracle.
 
     `oracle`: as in `rankwright.gpu.oracles`; its ``room`` are the arrays of `slices` from the third on, and what

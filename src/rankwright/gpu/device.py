@@ -85,7 +85,7 @@ def free_bytes() -> int:
     return max(0, int(cuda.current_context().get_memory_info()[0]) - _SPARE)
 
 
-def zeros(shape: Any, dtype: Any) -> Any:
+def zeros(shape: Any, dtype: type) -> Any:
     from numba import cuda
 
     if is_simulated():
@@ -153,7 +153,7 @@ def upload(array: Array, into: Any = None) -> Any:
     return target
 
 
-def upload_rows(X: Any, rows: Array, into: Any) -> Any:
+def upload_rows(X: Any, rows: Array, into: Array) -> Any:
     """Upload rows of a dense or sparse matrix, gathered in page-locked memory."""
     is_sparse, (n, d), width = sparse.issparse(X), into.shape, into.shape[1] * into.dtype.itemsize
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numba import cuda, float64, int32
 
-from rankwright._types import Array
+from rankwright._types import Arguments, Array
 from rankwright.boosting.lambdas import LambdaSetup
 from rankwright.boosting.tree_rankers import Grades
 from rankwright.data.order import as_bounds, sizes_to_indptr
@@ -44,7 +44,7 @@ _ORDER, _RANK, PLACES = range(3)
 
 
 @cuda.jit(device=True, cache=True)
-def _sort(scores: Any, order: Any, n: int) -> None:
+def _sort(scores: Array, order: Array, n: int) -> None:
     """Fill ``order`` with the places of the scores, highest first, equal ones in their order."""
     t, threads = cuda.threadIdx.x, cuda.blockDim.x
     if n <= _COUNTED:
@@ -78,7 +78,7 @@ def _sort(scores: Any, order: Any, n: int) -> None:
 
 
 @cuda.jit(device=True, cache=True)
-def _end(values: Any, first: int, last: int, way: float) -> int:
+def _end(values: Array, first: int, last: int, way: float) -> int:
     """End of the run of equal values that begins at ``first``, at most ``last``; values rise (1) or fall (−1)."""
     low, high, value = first + 1, last, values[first]
     while low < high:
@@ -91,7 +91,7 @@ def _end(values: Any, first: int, last: int, way: float) -> int:
 
 
 @cuda.jit(device=True, cache=True)
-def _begin(values: Any, first: int, at: int, way: float) -> int:
+def _begin(values: Array, first: int, at: int, way: float) -> int:
     """Start of the run of equal values around ``at``, at least ``first``."""
     low, high, value = first, at, values[at]
     while low < high:
@@ -104,7 +104,7 @@ def _begin(values: Any, first: int, at: int, way: float) -> int:
 
 
 @cuda.jit(device=True, cache=True)
-def _rank_in_tie(placed: Any, first: int, last: int, at: int) -> int:
+def _rank_in_tie(placed: Array, first: int, last: int, at: int) -> int:
     """The rank of the document at a place of the tie ``first … last − 1``; see `lambdas._spread`."""
     start = _begin(placed, first, at, 1.0)
     m, rank, other = _end(placed, start, last, 1.0) - start, first + at - start, first
@@ -118,7 +118,7 @@ def _rank_in_tie(placed: Any, first: int, last: int, at: int) -> int:
 
 
 @cuda.jit(device=True, cache=True)
-def _rank(scores: Any, docs: Any, worth: Any, start: int, n: int, places: Any, vectors: Any) -> bool:
+def _rank(scores: Array, docs: Array, worth: Array, start: int, n: int, places: Array, vectors: Array) -> bool:
     """Rank the documents of a query; returns whether there are ties."""
     t, threads = cuda.threadIdx.x, cuda.blockDim.x
     order, rank_of = places[_ORDER], places[_RANK]
@@ -146,7 +146,7 @@ def _rank(scores: Any, docs: Any, worth: Any, start: int, n: int, places: Any, v
 
 
 @cuda.jit(device=True, cache=True)
-def _raise_powers(vectors: Any, n: int) -> bool:
+def _raise_powers(vectors: Array, n: int) -> bool:
     """e^s of all scores around their middle, and e^−s; False, with nothing written, where they are too far apart."""
     ordered = vectors[_ORDERED]
     first, last = ordered[0], ordered[n - 1]
@@ -171,8 +171,8 @@ def _pair(change: float, wins: bool, power: float, near_by: float) -> Any:
 
 @cuda.jit(device=True, cache=True)
 def _write(
-    docs: Any, start: int, n: int, tied: bool, norm: float, weight: float, places: Any, vectors: Any, gradients: Any,
-    hessians: Any,
+    docs: Array, start: int, n: int, tied: bool, norm: float, weight: float, places: Array, vectors: Array,
+    gradients: Array, hessians: Array,
 ) -> None:  # fmt: skip
     """Gradients by rank, over the norm, to the documents; those alike in score and worth get their mean."""
     order, rank_of = places[_ORDER], places[_RANK]
@@ -199,7 +199,7 @@ def _write(
 
 
 @cuda.jit(device=True, cache=True)
-def _power(i: int, j: int, far: Any, vectors: Any) -> float:
+def _power(i: int, j: int, far: Any, vectors: Array) -> float:
     """e^(s_i − s_j); beyond a reach it makes no difference. ``far`` is None where scores are not far apart."""
     if far is None:
         return vectors[_POWER, i] * vectors[_INVERSE, j]
@@ -207,7 +207,7 @@ def _power(i: int, j: int, far: Any, vectors: Any) -> float:
 
 
 @cuda.jit(device=True, cache=True)
-def _change(i: int, j: int, first: int, table: Any, vectors: Any) -> float:
+def _change(i: int, j: int, first: int, table: Any, vectors: Array) -> float:
     """The change if two documents swap, from the table of the ranks from ``first`` on; None: they swap discounts."""
     if table is None:
         return (vectors[_RANKED, j] - vectors[_RANKED, i]) * (vectors[_DISCOUNT, i] - vectors[_DISCOUNT, j])
@@ -215,7 +215,7 @@ def _change(i: int, j: int, first: int, table: Any, vectors: Any) -> float:
 
 
 @cuda.jit(device=True, cache=True)
-def _below(first: int, stop: int, n: int, factors: Any, table: Any, far: Any, vectors: Any) -> None:
+def _below(first: int, stop: int, n: int, factors: Arguments, table: Any, far: Any, vectors: Array) -> None:
     """Pairs of every document with those above it, from ``first`` on; without branches: equal worths change nothing."""
     ranked, ordered = vectors[_RANKED], vectors[_ORDERED]
     for at in range(cuda.threadIdx.x, n, cuda.blockDim.x):
@@ -232,7 +232,9 @@ def _below(first: int, stop: int, n: int, factors: Any, table: Any, far: Any, ve
 
 
 @cuda.jit(device=True, cache=True)
-def _above(first: int, stop: int, n: int, factors: Any, table: Any, far: Any, vectors: Any, sums: Any) -> float:
+def _above(
+    first: int, stop: int, n: int, factors: Arguments, table: Any, far: Any, vectors: Array, sums: Array
+) -> float:
     """Pairs of documents from ``first`` on with those below, which threads to spare share; returns a thread's Σ λ."""
     ranked, ordered = vectors[_RANKED], vectors[_ORDERED]
     rows, t = stop - first, cuda.threadIdx.x
@@ -263,7 +265,7 @@ def _above(first: int, stop: int, n: int, factors: Any, table: Any, far: Any, ve
 
 @cuda.jit(device=True, cache=True)
 def _add_pairs(
-    first: int, stop: int, n: int, together: bool, factors: Any, table: Any, vectors: Any, sums: Any
+    first: int, stop: int, n: int, together: bool, factors: Arguments, table: Any, vectors: Array, sums: Array
 ) -> float:  # fmt: skip
     """Add up pairs whose upper rank is from ``first`` to ``stop − 1``; returns a thread's Σ λ."""
     if together:
@@ -281,8 +283,8 @@ def _norm(forces: float, norm: float, normalize: bool) -> float:
 
 @cuda.jit(device=True, cache=True)
 def _finish(
-    q: int, forces: float, tied: bool, data: Any, settings: Any, places: Any, vectors: Any, sums: Any, gradients: Any,
-    hessians: Any,
+    q: int, forces: float, tied: bool, data: Arguments, settings: Arguments, places: Array, vectors: Array, sums: Array,
+    gradients: Array, hessians: Array,
 ) -> None:  # fmt: skip
     docs, indptr, _, _, norms, weights, _ = data
     norm = _norm(add_up(forces, sums[0]), norms[q], settings[3])
@@ -293,7 +295,8 @@ def _finish(
 
 @cuda.jit(device=True, cache=True)
 def _by_positions(
-    q: int, scores: Any, data: Any, settings: Any, places: Any, vectors: Any, sums: Any, gradients: Any, hessians: Any
+    q: int, scores: Array, data: Arguments, settings: Arguments, places: Array, vectors: Array, sums: Array,
+    gradients: Array, hessians: Array
 ) -> None:  # fmt: skip
     """One query of a measure that is a sum over positions without credits; the parameters are its discounts."""
     docs, indptr, worth, _, _, _, parameters = data
@@ -309,8 +312,8 @@ def _by_positions(
 
 @cuda.jit(cache=True)
 def _short_by_positions(
-    queries: Any, working: int, scores: Any, data: Any, settings: Any, places: Any, vectors: Any, states: Any,
-    tables: Any, gradients: Any, hessians: Any,
+    queries: Array, working: int, scores: Array, data: Arguments, settings: Arguments, places: Array, vectors: Array,
+    states: Array, tables: Array, gradients: Array, hessians: Array,
 ) -> None:  # fmt: skip
     sums = cuda.shared.array((2, _QUERY_THREADS), float64)
     vector = cuda.shared.array((OF_DOCUMENT, SHORT), float64)
@@ -345,8 +348,8 @@ def lambda_kernels(changes: Callable[..., None] | None, prepare: Callable[..., N
 
     @cuda.jit(device=True)
     def by_changes(
-        q: int, scores: Any, data: Any, settings: Any, places: Any, vector: Any, sums: Any, state: Any, table: Any,
-        gradients: Any, hessians: Any,
+        q: int, scores: Array, data: Arguments, settings: Arguments, places: Array, vector: Array, sums: Array,
+        state: Array, table: Array, gradients: Array, hessians: Array,
     ) -> None:  # fmt: skip
         docs, indptr, worth, judged, _, _, parameters = data
         truncation, near, slope, _ = settings
@@ -368,8 +371,8 @@ def lambda_kernels(changes: Callable[..., None] | None, prepare: Callable[..., N
 
     @cuda.jit
     def short(
-        queries: Any, working: int, scores: Any, data: Any, settings: Any, places: Any, vectors: Any, states: Any,
-        tables: Any, gradients: Any, hessians: Any,
+        queries: Array, working: int, scores: Array, data: Arguments, settings: Arguments, places: Array,
+        vectors: Array, states: Array, tables: Array, gradients: Array, hessians: Array,
     ) -> None:  # fmt: skip
         sums = cuda.shared.array((2, _QUERY_THREADS), float64)
         vector = cuda.shared.array((OF_DOCUMENT, SHORT), float64)
@@ -423,7 +426,7 @@ class DeviceCopies:
         self._scores = device.zeros(len(rows), np.float64)
         self._sums = (device.zeros(n_docs, np.float64), device.zeros(n_docs, np.float64))
 
-    def take(self, scores: Any) -> Any:
+    def take(self, scores: Array) -> Any:
         """The scores of the rows; the next call overwrites them."""
         _take_copies[_GRID, _THREADS](scores, self._rows, self._scores)
         return self._scores
@@ -436,13 +439,13 @@ class DeviceCopies:
 
 
 @cuda.jit(cache=True)
-def _take_copies(scores: Any, rows: Any, taken: Any) -> None:
+def _take_copies(scores: Array, rows: Array, taken: Array) -> None:
     for k in range(cuda.grid(1), rows.size, cuda.gridsize(1)):
         taken[k] = scores[rows[k]]
 
 
 @cuda.jit(cache=True)
-def _sum_copies(values: Any, order: Any, starts: Any, sums: Any) -> None:
+def _sum_copies(values: Array, order: Array, starts: Array, sums: Array) -> None:
     for doc in range(cuda.grid(1), sums.size, cuda.gridsize(1)):
         total = 0.0
         for at in range(starts[doc], starts[doc + 1]):
@@ -489,7 +492,7 @@ class DeviceLambdas:
         self._gradients = (device.zeros(len(labels), np.float64), device.zeros(len(labels), np.float64))
         self._launches = Recorded(partial(_launch, self._kernels, self._groups))
 
-    def evaluate(self, scores: Any) -> tuple[Any, Any]:
+    def evaluate(self, scores: Array) -> tuple[Any, Any]:
         """The gradient of every document, and its second derivative, at the given scores; all on the device.
 
         The next call overwrites them.
@@ -503,7 +506,13 @@ class DeviceLambdas:
 
 
 def _launch(
-    kernels: Any, groups: list[_Group], stream: Any, scores: Any, data: Any, factors: Any, gradients: Any
+    kernels: Arguments,
+    groups: list[_Group],
+    stream: int,
+    scores: Array,
+    data: Arguments,
+    factors: Arguments,
+    gradients: Arguments,
 ) -> None:
     for group in groups:
         kernel = kernels[0 if group.is_short else 1]
@@ -594,7 +603,7 @@ class DeviceGrades:
         self._factor = grades.factor
         self._found = [(device.zeros(n, np.float64), device.zeros(n, np.float64)) for _ in range(n_rows)]
 
-    def evaluate(self, scores: Any) -> tuple[Sequence[Any], Sequence[Any]]:
+    def evaluate(self, scores: Array) -> tuple[Sequence[Any], Sequence[Any]]:
         """Gradients and second derivatives for each row of :attr:`scores`, all on the device.
 
         The next call overwrites them.
@@ -611,7 +620,7 @@ class DeviceGrades:
 
 
 @cuda.jit(cache=True)
-def _add_up(scores: Any, highest: Any, totals: Any) -> None:
+def _add_up(scores: Array, highest: Array, totals: Array) -> None:
     """The highest score of every document, and the sum of e^(score less it)."""
     for i in range(cuda.grid(1), scores.shape[1], cuda.gridsize(1)):
         highest_score, total = scores[0, i], 0.0
@@ -624,8 +633,8 @@ def _add_up(scores: Any, highest: Any, totals: Any) -> None:
 
 @cuda.jit(cache=True)
 def _differ(
-    scores: Any, codes: Any, weights: Any, highest: Any, totals: Any, wanted: int, ordinal: bool, factor: float,
-    gradients: Any, hessians: Any,
+    scores: Array, codes: Array, weights: Array, highest: Array, totals: Array, wanted: int, ordinal: bool,
+    factor: float, gradients: Array, hessians: Array,
 ) -> None:  # fmt: skip
     """Gradient and second derivative of every document, for one class, or for reaching one grade."""
     for i in range(cuda.grid(1), scores.size, cuda.gridsize(1)):

@@ -8,12 +8,10 @@ parameters; ``coef``; and ``room`` as `rankwright.gpu.blockwise.each_query` has 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import cuda, int64
 
-from rankwright._types import Array
+from rankwright._types import Arguments, Array
 from rankwright.gpu.blockwise import (
     above,
     add_up,
@@ -36,7 +34,7 @@ _SHORT = 8 if is_simulated() else 4096  # up to this many documents a word holds
 
 
 @cuda.jit(device=True)
-def pairs(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
+def pairs(query: Arguments, ranked: Arguments, setup: Arguments, coef: Array, room: Arguments) -> float:
     """Pairs of different grades, weighted by a table; documents are counted by grade, some counts in a word."""
     (_, n, start), (keys, places), (labels, parameters) = query, ranked, setup
     counts, partial = whole(room[0]), room[4]
@@ -74,7 +72,7 @@ def pairs(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
 
 
 @cuda.jit(device=True)
-def clicks(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
+def clicks(query: Arguments, ranked: Arguments, setup: Arguments, coef: Array, room: Arguments) -> float:
     """Every clicked document with all others of its page; labels are the weights of clicks."""
     (_, n, start), (keys, places), (labels, _) = query, ranked, setup
     sums, partial = room[0], room[4]
@@ -95,7 +93,7 @@ def clicks(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
 
 
 @cuda.jit(device=True)
-def set_coefficients(n: int, n_good: int, start: int, which: Any, others: Any, coef: Any) -> None:
+def set_coefficients(n: int, n_good: int, start: int, which: Array, others: Array, coef: Array) -> None:
     """Coefficients on the map of pairs, from how many bads are above each good, and goods above each bad."""
     unit = 2.0 / (n_good * (n - n_good))
     for at in range(cuda.threadIdx.x, n, cuda.blockDim.x):
@@ -103,7 +101,7 @@ def set_coefficients(n: int, n_good: int, start: int, which: Any, others: Any, c
 
 
 @cuda.jit(device=True)
-def sums_of_first(values: Any, n: int, sums: Any, partial: Any) -> None:
+def sums_of_first(values: Array, n: int, sums: Array, partial: Array) -> None:
     """``sums[i]`` is that of the first i values."""
     t, threads = cuda.threadIdx.x, cuda.blockDim.x
     for i in range(t, n, threads):
@@ -115,7 +113,7 @@ def sums_of_first(values: Any, n: int, sums: Any, partial: Any) -> None:
 
 
 @cuda.jit(device=True)
-def turn_round(others: Any, from_first: int, from_last: int, to_first: int, to_last: int) -> None:
+def turn_round(others: Array, from_first: int, from_last: int, to_first: int, to_last: int) -> None:
     """From how many goods are above each bad (not falling) to how many bads are above each good, or back."""
     for i in range(cuda.threadIdx.x, to_last - to_first, cuda.blockDim.x):
         others[to_first + i] = up_to(others, from_first, from_last, i)
@@ -123,7 +121,7 @@ def turn_round(others: Any, from_first: int, from_last: int, to_first: int, to_l
 
 
 @cuda.jit(device=True)
-def auc(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
+def auc(query: Arguments, ranked: Arguments, setup: Arguments, coef: Array, room: Arguments) -> float:
     """Bad b goes above good g iff s_g − s_b < ½."""
     (_, n, start), (keys, places), (labels, _) = query, ranked, setup
     ordered, is_good, others, counts, partial = room[0], whole(room[1]), whole(room[2]), whole(room[3]), room[4]
@@ -140,7 +138,16 @@ def auc(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
 
 @cuda.jit(device=True)
 def best_place(
-    kind: int, table: Any, ordered: Any, sums: Any, n_good: int, j: int, low: int, high: int, unit: float, scale: float
+    kind: int,
+    table: Array,
+    ordered: Array,
+    sums: Array,
+    n_good: int,
+    j: int,
+    low: int,
+    high: int,
+    unit: float,
+    scale: float,
 ) -> int:
     """How many goods, from low to high, are best above the j-th bad; ties go to the largest number."""
     score = ordered[n_good + j - 1]
@@ -161,7 +168,7 @@ def best_place(
 
 @cuda.jit(device=True)
 def place_bads(
-    kind: int, table: Any, ordered: Any, n_good: int, n: int, scale: float, others: Any, sums: Any, part: Any
+    kind: int, table: Array, ordered: Array, n_good: int, n: int, scale: float, others: Array, sums: Array, part: Array
 ) -> None:
     """The best number of goods above each bad; on entry, how many are scored above it.
 
@@ -194,7 +201,7 @@ def place_bads(
 
 
 @cuda.jit(device=True)
-def by_places(kind: int, query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
+def by_places(kind: int, query: Arguments, ranked: Arguments, setup: Arguments, coef: Array, room: Arguments) -> float:
     """Average precision (kind 0, with harmonic numbers) or nDCG without a cutoff (1, with discounts)."""
     (_, n, start), (keys, places), (labels, table) = query, ranked, setup
     ordered, is_good, others, spare, partial = room[0], whole(room[1]), whole(room[2]), room[3], room[4]
@@ -217,13 +224,13 @@ def by_places(kind: int, query: Any, ranked: Any, setup: Any, coef: Any, room: A
 
 
 @cuda.jit(device=True)
-def average_precision(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
+def average_precision(query: Arguments, ranked: Arguments, setup: Arguments, coef: Array, room: Arguments) -> float:
     """On the map of pairs: average precision."""
     return by_places(0, query, ranked, setup, coef, room)
 
 
 @cuda.jit(device=True)
-def ndcg(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
+def ndcg(query: Arguments, ranked: Arguments, setup: Arguments, coef: Array, room: Arguments) -> float:
     """On the map of pairs: nDCG without a cutoff."""
     return by_places(1, query, ranked, setup, coef, room)
 
@@ -235,7 +242,7 @@ def rank_loss(rank: int, cutoff: float) -> float:
 
 
 @cuda.jit(device=True)
-def first_good(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
+def first_good(query: Arguments, ranked: Arguments, setup: Arguments, coef: Array, room: Arguments) -> float:
     """Reciprocal rank on its own map: the lowest good, below the r best bads; labels below 0 do not count."""
     (_, n, start), (keys, places), (labels, parameters) = query, ranked, setup
     cutoff, sums, counts, partial = parameters[0], room[0], whole(room[1]), room[4]
@@ -270,7 +277,7 @@ def first_good(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> flo
 
 
 @cuda.jit(device=True)
-def first_good_of_pairs(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
+def first_good_of_pairs(query: Arguments, ranked: Arguments, setup: Arguments, coef: Array, room: Arguments) -> float:
     """Reciprocal rank on the map of pairs: the goods above the r best bads go below them."""
     (_, n, start), (keys, places), (labels, parameters) = query, ranked, setup
     cutoff, partial = parameters[0], room[4]
@@ -311,8 +318,8 @@ def further_room(n: int, cutoff: int) -> int:
 
 @cuda.jit(device=True)
 def worth(
-    rows: int, columns: int, cutoff: int, parameters: Any, ideal: float, unit: float, ordered: Any, others: Any,
-    sums: Any, table: Any,
+    rows: int, columns: int, cutoff: int, parameters: Array, ideal: float, unit: float, ordered: Array, others: Array,
+    sums: Array, table: Array,
 ) -> None:  # fmt: skip
     """What good g wins below b bads, or below "k or more" in the last column; by all threads."""
     for at in range(cuda.threadIdx.x, rows * (columns + 1), cuda.blockDim.x):
@@ -324,7 +331,7 @@ def worth(
 
 
 @cuda.jit(device=True)
-def fill(rows: int, columns: int, table: Any, best: Any, choice: Any) -> None:
+def fill(rows: int, columns: int, table: Array, best: Array, choice: Array) -> None:
     """The programme: row g is a good, column b the bads above it; choices take the place of worths.
 
     A thread has a row and runs a column behind the row before, along the diagonals, so it finds that row's result in
@@ -351,7 +358,15 @@ def fill(rows: int, columns: int, table: Any, best: Any, choice: Any) -> None:
 
 @cuda.jit(device=True)
 def last_column(
-    rows: int, columns: int, n_good: int, fixed: float, unit: float, ordered: Any, others: Any, sums: Any, best: Any
+    rows: int,
+    columns: int,
+    n_good: int,
+    fixed: float,
+    unit: float,
+    ordered: Array,
+    others: Array,
+    sums: Array,
+    best: Array,
 ) -> int:
     """The column in which the programme ends, with the gain from row ``rows`` on; by one thread."""
     last, last_value = 0, -float("inf")
@@ -369,7 +384,7 @@ def last_column(
 
 
 @cuda.jit(device=True)
-def ndcg_at(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
+def ndcg_at(query: Arguments, ranked: Arguments, setup: Arguments, coef: Array, room: Arguments) -> float:
     """Clipped nDCG; ``parameters``: the cutoff k, then the discounts of the first k ranks."""
     (_, n, start), (keys, places), (labels, parameters) = query, ranked, setup
     ordered, is_good, others, sums, partial, rest = room[0], whole(room[1]), whole(room[2]), room[3], room[4], room[5]
@@ -413,7 +428,7 @@ def ndcg_at(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
 
 
 @cuda.jit(device=True)
-def current_pairs(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
+def current_pairs(query: Arguments, ranked: Arguments, setup: Arguments, coef: Array, room: Arguments) -> float:
     """The map of pairs: every good document with the bads above it."""
     (_, n, start), (keys, places), (labels, _) = query, ranked, setup
     ordered, is_good, others, counts, partial = room[0], whole(room[1]), whole(room[2]), whole(room[3]), room[4]
@@ -423,7 +438,7 @@ def current_pairs(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> 
 
 
 @cuda.jit(device=True)
-def current_first(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
+def current_first(query: Arguments, ranked: Arguments, setup: Arguments, coef: Array, room: Arguments) -> float:
     """The map of reciprocal rank: the topmost good with the bads above it."""
     (_, n, start), places, labels, partial = query, ranked[1], setup[0], room[4]
     t, threads = cuda.threadIdx.x, cuda.blockDim.x
@@ -444,7 +459,7 @@ def current_first(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> 
 
 
 @cuda.jit(device=True)
-def current_positions(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
+def current_positions(query: Arguments, ranked: Arguments, setup: Arguments, coef: Array, room: Arguments) -> float:
     """The map of positions: a document's mean weight in ideal rankings, less the weight at its own place."""
     (_, n, start), places, (means, parameters) = query, ranked[1], setup
     decay = parameters[2:]
@@ -455,7 +470,7 @@ def current_positions(query: Any, ranked: Any, setup: Any, coef: Any, room: Any)
 
 
 @cuda.jit(device=True)
-def sorted_positions(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
+def sorted_positions(query: Arguments, ranked: Arguments, setup: Arguments, coef: Array, room: Arguments) -> float:
     """Where positions weigh as they are discounted: sorted by score less gain; labels are mean weights, then gains."""
     (_, n, start), (keys, places), (packed, parameters) = query, ranked, setup
     means, gains, decay = (packed[: packed.size // 2], packed[packed.size // 2 :], parameters[2:])
@@ -514,8 +529,8 @@ def packed_grades(
 
 @cuda.jit(device=True)
 def by_grade(
-    n: int, kinds: Any, start: int, keys: Any, places: Any, grades: Any, ordered: Any, spots: Any, counts: Any,
-    partial: Any,
+    n: int, kinds: Array, start: int, keys: Array, places: Array, grades: int, ordered: Array, spots: Array,
+    counts: Array, partial: Array,
 ) -> None:  # fmt: skip
     """Scores less the highest one, and ranks: those of a grade after those of the grade before, each in score order."""
     t, threads = cuda.threadIdx.x, cuda.blockDim.x
@@ -534,7 +549,9 @@ def by_grade(
 
 
 @cuda.jit(device=True)
-def rest(word: int, n: int, rank: int, kinds: Any, start: int, keys: Any, places: Any, decay: Any, below: Any) -> float:
+def rest(
+    word: int, n: int, rank: int, kinds: Array, start: int, keys: Array, places: Array, decay: Array, below: Array
+) -> float:
     """Σ A(r) s from ``rank`` on in score order, the documents of a state left out."""
     total, i = 0.0, 0
     while i < rank and rank < n:
@@ -550,8 +567,8 @@ def rest(word: int, n: int, rank: int, kinds: Any, start: int, keys: Any, places
 
 @cuda.jit(device=True)
 def came_from(
-    cell: int, word: int, grades: int, sizes: Any, gains: Any, ranks: int, ordered: Any, decay: float, discount: float,
-    values: Any,
+    cell: int, word: int, grades: int, sizes: Array, gains: Array, ranks: int, ordered: Array, decay: float,
+    discount: float, values: Array,
 ) -> int:  # fmt: skip
     """The grade that is best taken last in a state; writes its value."""
     stride, before, best, picked = 1, 0, 0.0, -1
@@ -573,7 +590,7 @@ def came_from(
 
 
 @cuda.jit(device=True)
-def marked(cells: int, grades: int, sizes: Any, ranks: int, words: Any) -> None:
+def marked(cells: int, grades: int, sizes: Array, ranks: int, words: Array) -> None:
     """Mark the grade words of every state; returns their total."""
     for cell in range(cuda.threadIdx.x, cells, cuda.blockDim.x):
         remainder, word, total = cell, 0, 0
@@ -590,8 +607,8 @@ def marked(cells: int, grades: int, sizes: Any, ranks: int, words: Any) -> None:
 
 @cuda.jit(device=True)
 def traced(
-    ranks: int, grades: int, state: int, sizes: Any, gains: Any, ordered: Any, spots: Any, decay: Any, discount: Any,
-    words: Any, values: Any, path: Any,
+    ranks: int, grades: int, state: int, sizes: Array, gains: Array, ordered: Array, spots: Array, decay: Array,
+    discount: Array, words: Array, values: Array, path: Array,
 ) -> float:  # fmt: skip
     """Rank in score order of the document at each rank of the best ranking, and its loss; by one thread."""
     loss, cell, seen = 1.0, state, 0
@@ -614,7 +631,7 @@ def traced(
 
 @cuda.jit(device=True)
 def set_positions(
-    n: int, ranks: int, means: Any, start: int, places: Any, decay: Any, path: Any, coef: Any
+    n: int, ranks: int, means: Array, start: int, places: Array, decay: Array, path: Array, coef: Array
 ) -> None:  # fmt: skip
     """Coefficients of documents at the ranks of a path, and of the others, below it in score order."""
     for i in range(cuda.threadIdx.x, n, cuda.blockDim.x):
@@ -628,7 +645,7 @@ def set_positions(
 
 
 @cuda.jit(device=True)
-def best_table(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
+def best_table(query: Arguments, ranked: Arguments, setup: Arguments, coef: Array, room: Arguments) -> float:
     """The most violated ranking of a query; labels as `packed_grades` makes them."""
     (q, n, start), (keys, places), (packed, parameters) = query, ranked, setup
     ordered, below, path, spots, partial, spare = room[0], room[1], whole(room[2]), whole(room[3]), room[4], room[5]
@@ -690,67 +707,67 @@ _kernel = cuda.jit(cache=True) if is_simulated() else cuda.jit(cache=True, max_r
 
 
 @_kernel
-def _pairs(queries: Any, data: Any, results: Any, scratch: Any, room: int) -> None:
+def _pairs(queries: Array, data: Arguments, results: Arguments, scratch: Array, room: int) -> None:
     each_query(pairs, queries, data, results, scratch, room)
 
 
 @_kernel
-def _clicks(queries: Any, data: Any, results: Any, scratch: Any, room: int) -> None:
+def _clicks(queries: Array, data: Arguments, results: Arguments, scratch: Array, room: int) -> None:
     each_query(clicks, queries, data, results, scratch, room)
 
 
 @_kernel
-def _auc(queries: Any, data: Any, results: Any, scratch: Any, room: int) -> None:
+def _auc(queries: Array, data: Arguments, results: Arguments, scratch: Array, room: int) -> None:
     each_query(auc, queries, data, results, scratch, room)
 
 
 @_kernel
-def _average_precision(queries: Any, data: Any, results: Any, scratch: Any, room: int) -> None:
+def _average_precision(queries: Array, data: Arguments, results: Arguments, scratch: Array, room: int) -> None:
     each_query(average_precision, queries, data, results, scratch, room)
 
 
 @_kernel
-def _ndcg(queries: Any, data: Any, results: Any, scratch: Any, room: int) -> None:
+def _ndcg(queries: Array, data: Arguments, results: Arguments, scratch: Array, room: int) -> None:
     each_query(ndcg, queries, data, results, scratch, room)
 
 
 @_kernel
-def _ndcg_at(queries: Any, data: Any, results: Any, scratch: Any, room: int) -> None:
+def _ndcg_at(queries: Array, data: Arguments, results: Arguments, scratch: Array, room: int) -> None:
     each_query(ndcg_at, queries, data, results, scratch, room)
 
 
 @_kernel
-def _first_good(queries: Any, data: Any, results: Any, scratch: Any, room: int) -> None:
+def _first_good(queries: Array, data: Arguments, results: Arguments, scratch: Array, room: int) -> None:
     each_query(first_good, queries, data, results, scratch, room)
 
 
 @_kernel
-def _first_good_of_pairs(queries: Any, data: Any, results: Any, scratch: Any, room: int) -> None:
+def _first_good_of_pairs(queries: Array, data: Arguments, results: Arguments, scratch: Array, room: int) -> None:
     each_query(first_good_of_pairs, queries, data, results, scratch, room)
 
 
 @_kernel
-def _current_pairs(queries: Any, data: Any, results: Any, scratch: Any, room: int) -> None:
+def _current_pairs(queries: Array, data: Arguments, results: Arguments, scratch: Array, room: int) -> None:
     each_query(current_pairs, queries, data, results, scratch, room)
 
 
 @_kernel
-def _current_first(queries: Any, data: Any, results: Any, scratch: Any, room: int) -> None:
+def _current_first(queries: Array, data: Arguments, results: Arguments, scratch: Array, room: int) -> None:
     each_query(current_first, queries, data, results, scratch, room)
 
 
 @_kernel
-def _current_positions(queries: Any, data: Any, results: Any, scratch: Any, room: int) -> None:
+def _current_positions(queries: Array, data: Arguments, results: Arguments, scratch: Array, room: int) -> None:
     each_query(current_positions, queries, data, results, scratch, room)
 
 
 @_kernel
-def _sorted_positions(queries: Any, data: Any, results: Any, scratch: Any, room: int) -> None:
+def _sorted_positions(queries: Array, data: Arguments, results: Arguments, scratch: Array, room: int) -> None:
     each_query(sorted_positions, queries, data, results, scratch, room)
 
 
 @_kernel
-def _table(queries: Any, data: Any, results: Any, scratch: Any, room: int) -> None:
+def _table(queries: Array, data: Arguments, results: Arguments, scratch: Array, room: int) -> None:
     each_query(best_table, queries, data, results, scratch, room)
 
 

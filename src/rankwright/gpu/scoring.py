@@ -41,7 +41,7 @@ _LINES, _PARTS = SUMMING // _SIDE, (_BLOCK_ROWS, _SIDE + 1)
 
 
 @cuda.jit(cache=True)
-def score_rows(X: Any, rows: Any, weights: Any, scores: Any) -> None:
+def score_rows(X: Array, rows: Array, weights: Array, scores: Array) -> None:
     """``scores[i] = X[rows[i]] · weights``; a block of threads takes `_BLOCK_ROWS`, and `_SIDE` threads a row.
 
     Features without a weight may be missing: a row with missing values is summed again without them. With two sums of
@@ -81,7 +81,7 @@ def score_rows(X: Any, rows: Any, weights: Any, scores: Any) -> None:
 
 
 @cuda.jit(cache=True)
-def add_segments(X: Any, rows: Any, coef: Any, bounds: Any, sums: Any) -> None:
+def add_segments(X: Array, rows: Array, coef: Array, bounds: Array, sums: Array) -> None:
     """``sums[s, j] = Σ coef[i] X[rows[i], j]`` over the documents of segment s; a block of threads for each.
 
     A warp reads a row at a time and skips rows without a coefficient.
@@ -125,7 +125,7 @@ def add_segments(X: Any, rows: Any, coef: Any, bounds: Any, sums: Any) -> None:
 
 
 @cuda.jit(cache=True)
-def add_to_blocks(sums: Any, bounds: Any, inverse: Any, planes: Any) -> None:
+def add_to_blocks(sums: Array, bounds: Array, inverse: Array, planes: Array) -> None:
     """Planes from the sums of their segments, times ``inverse``; a block of threads for each."""
     block = cuda.blockIdx.x
     if block >= planes.shape[0]:
@@ -138,7 +138,7 @@ def add_to_blocks(sums: Any, bounds: Any, inverse: Any, planes: Any) -> None:
 
 
 @cuda.jit(cache=True)
-def gather_rows(X: Any, rows: Any, chosen: Any, gathered: Any) -> None:
+def gather_rows(X: Array, rows: Array, chosen: Array, gathered: Array) -> None:
     """``gathered[i] = X[rows[chosen[i]]]``, a block each."""
     i = cuda.blockIdx.x
     if i >= chosen.size:
@@ -147,12 +147,20 @@ def gather_rows(X: Any, rows: Any, chosen: Any, gathered: Any) -> None:
         gathered[i, j] = X[rows[chosen[i]], j]
 
 
-def launch_scores(stream: Any, X: Any, rows: Any, weights: Any, scores: Any) -> None:
+def launch_scores(stream: int, X: Array, rows: Array, weights: Array, scores: Array) -> None:
     score_rows[blocks(-(-rows.size // _BLOCK_ROWS)), SUMMING, stream](X, rows, weights, scores)
 
 
 def launch_planes(
-    stream: Any, X: Any, rows: Any, coef: Any, bounds: Any, sums: Any, of_block: Any, inverse: Any, planes: Any
+    stream: int,
+    X: Array,
+    rows: Array,
+    coef: Array,
+    bounds: Array,
+    sums: Array,
+    of_block: Array,
+    inverse: Array,
+    planes: Array,
 ) -> None:
     add_segments[blocks(bounds.size - 1), SUMMING, stream](X, rows, coef, bounds, sums)
     add_to_blocks[blocks(planes.shape[0]), SUMMING, stream](sums, of_block, inverse, planes)
@@ -163,7 +171,7 @@ def launch_planes(
 
 
 @cuda.jit(cache=True)
-def list_rows(starts: Any, indptr: Any, rows: Any) -> None:
+def list_rows(starts: Array, indptr: Array, rows: Array) -> None:
     """The rows of X that hold the documents, query after query; a block each."""
     q = cuda.blockIdx.x
     if q >= starts.size:
@@ -173,20 +181,22 @@ def list_rows(starts: Any, indptr: Any, rows: Any) -> None:
 
 
 @cuda.jit(cache=True)
-def count_up(numbers: Any) -> None:
+def count_up(numbers: Array) -> None:
     for i in range(cuda.grid(1), numbers.size, cuda.gridsize(1)):
         numbers[i] = i
 
 
 @cuda.jit(cache=True)
-def add_labels(labels: Any, factor: float, keys: Any) -> None:
+def add_labels(labels: Array, factor: float, keys: Array) -> None:
     """Add labels times a factor to the keys of documents."""
     for i in range(cuda.grid(1), keys.size, cuda.gridsize(1)):
         keys[i] += factor * labels[i]
 
 
 @cuda.jit(cache=True)
-def order_queries(queries: Any, indptr: Any, keys: Any, order: Any, means: Any, scratch: Any, room: int) -> None:
+def order_queries(
+    queries: Array, indptr: Array, keys: Array, order: Array, means: Array, scratch: Array, room: int
+) -> None:
     """The documents of every query by falling keys, and the mean sine of these."""
     shared = cuda.shared.array(0, float64)
     space = scratch[cuda.blockIdx.x * room : (cuda.blockIdx.x + 1) * room] if scratch.size else shared
@@ -206,7 +216,9 @@ def order_queries(queries: Any, indptr: Any, keys: Any, order: Any, means: Any, 
 
 
 @cuda.jit(cache=True)
-def gather_docs(order: Any, indptr: Any, starts: Any, queries: Any, moved: Any, docs: Any, rows: Any) -> None:
+def gather_docs(
+    order: Array, indptr: Array, starts: Array, queries: Array, moved: Array, docs: Array, rows: Array
+) -> None:
     """Documents and rows in the order of ``queries``, a block each; query q starts at row ``starts[q]``."""
     at = cuda.blockIdx.x
     if at >= queries.size:
@@ -219,7 +231,7 @@ def gather_docs(order: Any, indptr: Any, starts: Any, queries: Any, moved: Any, 
 
 
 @cuda.jit(cache=True)
-def gather_labels(labels: Any, docs: Any, gathered: Any) -> None:
+def gather_labels(labels: Array, docs: Array, gathered: Array) -> None:
     """Labels of documents in another order."""
     for i in range(cuda.grid(1), docs.size, cuda.gridsize(1)):
         gathered[i] = labels[docs[i]]
@@ -244,7 +256,7 @@ _TREE_ROWS = 1 << 30  # bytes of features at a time
 _SHARE = 4  # of the free memory, that rows on their way may take
 
 
-def forest_scores(model: TreeModel | GradeModel, X: Any, feature_names: Sequence[str] | None = None) -> Array:
+def forest_scores(model: TreeModel | GradeModel, X: Array, feature_names: Sequence[str] | None = None) -> Array:
     """The scores of a model of trees for rows of features: the same bits as ``model.score`` gives."""
     X = as_table(X)
     dtype = np.dtype(X.dtype if X.dtype in (np.float32, np.float64) else np.float64)
@@ -292,7 +304,7 @@ class DeviceForest:
             scores[first : first + step] = sums.copy_to_host()
         return scores
 
-    def add(self, rows: Any, scores: Any) -> None:
+    def add(self, rows: Array, scores: Array) -> None:
         """Add the values of the trees to scores; rows and scores are on the device."""
         blocks = -(-rows.shape[0] // _ROWS)
         if self._is_empty or not blocks:
@@ -321,14 +333,14 @@ def _packed(forest: Forest, inner: Array, columns: Array, limits: Array) -> tupl
 
 
 @cuda.jit(device=True, cache=True)
-def _next(node: int, held: Any) -> int:
+def _next(node: int, held: Array) -> int:
     x = held[(node & ((1 << _COLUMN) - 1)) * _STRIDE + cuda.threadIdx.x]
     goes_left = x <= node >> _LIMIT or (x == _NAN and (node >> _COLUMN) & 1 == 1)
     return ((node >> _LEFT) & (_MOST_NODES - 1)) + (0 if goes_left else 1)
 
 
 @cuda.jit(cache=True)
-def _add_held(X: Any, used: Any, roots: Any, depths: Any, nodes: Any, values: Any, scores: Any) -> None:
+def _add_held(X: Array, used: Array, roots: Array, depths: Array, nodes: Array, values: Array, scores: Array) -> None:
     held = cuda.shared.array(0, int32)
     t, first, columns = cuda.threadIdx.x, cuda.blockIdx.x * _ROWS, used.size
     rows = min(_ROWS, X.shape[0] - first)
@@ -351,8 +363,8 @@ def _add_held(X: Any, used: Any, roots: Any, depths: Any, nodes: Any, values: An
 
 @cuda.jit(cache=True)
 def _add_direct(
-    X: Any, roots: Any, feature: Any, limits: Any, missing_left: Any, left: Any, subset: Any, sets: Any, values: Any,
-    scores: Any,
+    X: Array, roots: Array, feature: Array, limits: Array, missing_left: Array, left: Array, subset: Array, sets: Array,
+    values: Array, scores: Array,
 ) -> None:  # fmt: skip
     row = cuda.grid(1)
     if row >= X.shape[0]:
@@ -384,7 +396,7 @@ class DeviceModel:
         return self.model.with_missing(X, names)
 
 
-def model_scores(model: Any, X: Any, feature_names: Sequence[str] | None = None) -> Array:
+def model_scores(model: Any, X: Array, feature_names: Sequence[str] | None = None) -> Array:
     """Scores by a linear model, trees, or a sum of these."""
     if isinstance(model, SumModel):
         return model.summed(partial(model_scores, X=X, feature_names=feature_names), X, feature_names)
@@ -393,7 +405,7 @@ def model_scores(model: Any, X: Any, feature_names: Sequence[str] | None = None)
     return linear_scores(model, X, feature_names)
 
 
-def linear_scores(model: Any, X: Any, feature_names: Sequence[str] | None = None) -> Array:
+def linear_scores(model: LinearModel, X: Array, feature_names: Sequence[str] | None = None) -> Array:
     """Scores of a linear model, as ``model.score`` gives them up to rounding."""
     X = as_table(X)
     weights = weights_of(model, X.shape[1], feature_names)
@@ -410,12 +422,12 @@ def linear_scores(model: Any, X: Any, feature_names: Sequence[str] | None = None
     return scores
 
 
-def score_there(X: Any, rows: Any, weights: Array, scores: Any) -> None:
+def score_there(X: Array, rows: Array, weights: Array, scores: Array) -> None:
     """``scores[i] = X[rows[i]] · weights``; all but the weights are on the device."""
     launch_scores(0, X, rows, upload(np.ascontiguousarray(weights, np.float64)), scores)
 
 
-def weights_of(model: Any, n_columns: int, feature_names: Sequence[str] | None) -> Array:
+def weights_of(model: LinearModel, n_columns: int, feature_names: Sequence[str] | None) -> Array:
     if not isinstance(model, LinearModel) or model.query_scaling is not None:
         scales = "scales features within queries" if isinstance(model, LinearModel) else "is neither linear nor trees"
         raise InputError(f"device is 'cuda', and the model {scales}; expected device='cpu'")

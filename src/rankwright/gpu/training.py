@@ -7,7 +7,7 @@ query's loss and hinge, and every block's plane, come back; the solver and its s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numba import cuda, float64, int64
 
-from rankwright._types import Array
+from rankwright._types import Array, Features
 from rankwright.data import sparse
 from rankwright.data.dataset import RankingData, source_of, stored
 from rankwright.data.kernels import BOTTOM, BOTTOM_SQUARES, DIGIT
@@ -51,7 +51,7 @@ _MASK = (1 << 20) - 1
 
 
 @cuda.jit(cache=True)
-def _ends(X: Any, rows: Any, low: Any, high: Any, missing: Any) -> None:
+def _ends(X: Array, rows: Array, low: Array, high: Array, missing: Array) -> None:
     """Smallest and largest values, and missing ones, of a chunk of rows and some columns."""
     lows = cuda.shared.array(_SHAPE, float64)
     highs = cuda.shared.array(_SHAPE, float64)
@@ -82,7 +82,7 @@ def _cut(value: float) -> Any:
 
 
 @cuda.jit(device=True, cache=True)
-def _add_lines(total: int, shared: Any, column: int, sums: Any) -> None:
+def _add_lines(total: int, shared: Array, column: int, sums: Array) -> None:
     """Add up a column's totals of all lines of a block."""
     t, line = cuda.threadIdx.x, cuda.threadIdx.y
     cuda.syncthreads()
@@ -95,7 +95,7 @@ def _add_lines(total: int, shared: Any, column: int, sums: Any) -> None:
 
 
 @cuda.jit(cache=True)
-def _sum(X: Any, rows: Any, factors: Any, sums: Any, left: Any) -> None:
+def _sum(X: Array, rows: Array, factors: Array, sums: Array, left: Array) -> None:
     """Integer sums of a chunk of rows and some columns; sets ``left`` if a value has further bits."""
     shared = cuda.shared.array(_SHAPE, int64)
     t, line = cuda.threadIdx.x, cuda.threadIdx.y
@@ -130,7 +130,7 @@ def _sum(X: Any, rows: Any, factors: Any, sums: Any, left: Any) -> None:
     _add_lines(g, shared, column, sums[6, chunk])
 
 
-def statistics_on(X: Any, rows: Any, *, summed: bool) -> Statistics | None:
+def statistics_on(X: Array, rows: Array, *, summed: bool) -> Statistics | None:
     """The statistics of one pass over the rows, as `Statistics.of` gives them; None where sums need the CPU.
 
     `X`: features; sums are for float32 alone, whose squares float64 holds. `rows`: the rows that count. `summed`:
@@ -207,7 +207,7 @@ class Launch:
     room: int
 
 
-def launches(sizes: Array, further: Any) -> list[Launch]:
+def launches(sizes: Array, further: Callable[..., Any]) -> list[Launch]:
     """Launches for all queries, long ones first; ``further(n)``: memory of the oracle beyond the usual arrays.
 
     They come one after the other, so all long queries share their scratch.
@@ -345,7 +345,9 @@ def means_and_gains(labels: Array, indptr: Array, parameters: Array) -> tuple[Ar
 
 
 @cuda.jit(cache=True)
-def mark_others(indptr: Any, scores: Any, original: Any, before: Any, cost: Any, labels: Any, changes: Any) -> None:
+def mark_others(
+    indptr: Array, scores: Array, original: Array, before: Array, cost: Array, labels: Array, changes: Array
+) -> None:
     """Label all goods but the topmost of every query as neither good nor bad; count what changed. A thread a query."""
     q = cuda.grid(1)
     if q >= indptr.size - 1:
@@ -371,7 +373,7 @@ def mark_others(indptr: Any, scores: Any, original: Any, before: Any, cost: Any,
 _MARKING = 4 if is_simulated() else 256  # threads that mark documents
 
 
-def _launch(kernel: Any, planned: list[Launch], stream: Any, *given: Any) -> None:
+def _launch(kernel: Any, planned: list[Launch], stream: int, *given: Any) -> None:
     data, outputs = given[:6], given[6:]
     for launch in planned:
         kernel[launch.grid, launch.threads, stream, launch.shared](
@@ -440,7 +442,7 @@ class CudaHinge(StructuredHinge):
         given = (self.indptr, self.oracle, self.cost, np.ones(1), every, self.threads)
         return StructuredHinge(np.empty((n_docs, 1)), np.arange(n_docs), labels, *given)
 
-    def share(self, sharing: int, scores: Any, orders: Any) -> None:
+    def share(self, sharing: int, scores: Array, orders: Array) -> None:
         """Scores are shared by the arrangement."""
 
     def _cost_there(self, cost: Array) -> Any:
@@ -472,7 +474,7 @@ class CudaHinge(StructuredHinge):
         results = self._found.copy_to_host()
         return np.where(cost != 0.0, results, 0.0)
 
-    def _launch(self, recorded: Recorded, labels: Any, cost: Any, added: Any) -> None:
+    def _launch(self, recorded: Recorded, labels: Array, cost: Array, added: Array) -> None:
         inputs = (self.X.on_device, self.X.scores, labels, self._given, cost, added)
         recorded(*inputs, self.X.coef, *self._of_queries)
 
@@ -627,7 +629,7 @@ _PART = 1 << 8 if is_simulated() else 1 << 28  # bytes of sparse features that a
 class _Kept:
     """An array on the device that stays with a data set; it does not travel with it, to a file or another process."""
 
-    def __init__(self, array: Any) -> None:
+    def __init__(self, array: Array) -> None:
         self.array = array
 
     def __reduce__(self) -> Any:
@@ -655,7 +657,7 @@ def features_there(data: RankingData) -> Any:
     return kept.array
 
 
-def _dense_there(X: Any) -> Any:
+def _dense_there(X: Features) -> Any:
     """Features on the device; sparse ones are filled up a part at a time."""
     if not sparse.issparse(X):
         return upload(X)
@@ -759,7 +761,7 @@ def _arranged(data: RankingData, losses: LossData) -> tuple[Arranged, list[Any],
     return Arranged(X, rows, moved), ordered, [cost[queries] for cost in losses.costs]
 
 
-def _sort_queries(data: RankingData, indptr: Any, keys: Any, places: Any) -> Any:
+def _sort_queries(data: RankingData, indptr: Array, keys: Array, places: Array) -> Any:
     """Fill the places of every query's documents by falling keys; the mean sine of the keys, on the device."""
     means = cuda.device_array(data.n_queries, np.float64)
     for launch in launches(data.sizes, lambda n: 0):

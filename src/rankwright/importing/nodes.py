@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from rankwright._types import Array
+from rankwright._types import Arguments, Array
 from rankwright.boosting.forest import SET_WORDS, Forest, Tree
 from rankwright.boosting.tree_model import MOST_FEATURES, TreeModel
 from rankwright.errors import InputError
@@ -273,7 +273,9 @@ def expanded(nodes: Nodes, default_left: dict[int, bool], max_nodes: int = MAX_N
     return plain
 
 
-def _split(add: Any, waiting: Any, node: _Node, zero_left: bool, parts: dict[int, str], at: Any) -> None:
+def _split(
+    add: Callable[..., Any], waiting: Any, node: _Node, zero_left: bool, parts: dict[int, str], at: Arguments | None
+) -> None:
     """Copy a split that takes 0 for a missing value."""
     feature, threshold, left, right = node.feature, node.threshold, node.left, node.right
     negative = threshold < -ZERO  # the threshold is below 0, so 0 is above it

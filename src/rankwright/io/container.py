@@ -540,7 +540,7 @@ class ArrayFile:
             self._file.close()
 
 
-def _storable(name: str, array: Any) -> Array:
+def _storable(name: str, array: Array) -> Array:
     if not NAME.fullmatch(name):
         raise InputError(f"an array cannot be called {name!r}; expected letters, digits, _ and -")
     array = np.ascontiguousarray(array) if np.ndim(array) else np.asarray(array)

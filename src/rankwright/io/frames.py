@@ -499,7 +499,7 @@ def _ids(batch: FrameColumns, name: str, start: int) -> Array:
     return np.array(values)  # a view would keep the whole batch in memory
 
 
-def _decoded(value: Any, name: str, row: int) -> Any:
+def _decoded(value: bytes, name: str, row: int) -> Any:
     """Bytes as text; other values unchanged."""
     try:
         return value.decode() if isinstance(value, bytes) else value

@@ -200,7 +200,7 @@ def _entry(stored: Any) -> PartitionEntry:
     return entry
 
 
-def _power(number: Any) -> int:
+def _power(number: int) -> int:
     if not isinstance(number, int) or isinstance(number, bool) or abs(number) > _LARGEST_POWER:
         raise InputError("the powers of the sums are not integers")
     return number

@@ -239,7 +239,7 @@ _HELD_BYTES = 1 << 24  # in memory before they are written
 _KINDS = {"i": "whole numbers", "f": "numbers with a decimal point", "U": "text"}
 
 
-def query_hash(query: Any) -> int:
+def query_hash(query: str) -> int:
     """64 bits of a hash of a query id, the same on every machine and for a number and its text."""
     value = query.item() if isinstance(query, np.generic) else query
     if isinstance(value, float) and value.is_integer():

@@ -162,7 +162,7 @@ class Table:
         return name
 
 
-def is_missing(value: Any) -> bool:
+def is_missing(value: str) -> bool:
     """Whether a value is missing: None, NaN, or a text such as an empty cell, ``NA`` and ``null``.
 
     Examples

@@ -299,12 +299,12 @@ def _read_letor(file: OpenFile, judged: JudgedRows, columns: Columns | None, pro
     judged.layout = "LETOR lines, with the documents that their comments name"
 
 
-def _plain_text(value: Any) -> str:
+def _plain_text(value: str) -> str:
     """An id or a text; a whole number in a column of floats is written as such."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else "" if value is None else str(value)
 
 
-def _number(value: Any, word: str, path: str | Path, line: int | None) -> float:
+def _number(value: str, word: str, path: str | Path, line: int | None) -> float:
     text = str(value).strip()
     number = float(text) if is_number(text) else math.nan
     if not math.isfinite(number):

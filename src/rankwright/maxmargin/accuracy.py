@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwright._types import Array
+from rankwright._types import Array, Features
 from rankwright.data import sparse
 from rankwright.data.dataset import RankingData, batches, feature_bytes, rows_in, stored
 from rankwright.data.scaling import QueryScaler, Standardizer
@@ -252,7 +252,7 @@ def _scaled(scaler: QueryScaler, data: RankingData) -> Any:
     return X
 
 
-def _row_order(X: Any, rows: Array | None, statistics: Statistics, good: Array, weights: Array) -> Array:
+def _row_order(X: Features, rows: Array | None, statistics: Statistics, good: Array, weights: Array) -> Array:
     """An order of the rows that depends on their content only, so that the model does not depend on the order given.
 
     Rows are sorted by a fixed random combination of their features, which only equal rows share.
@@ -264,7 +264,7 @@ def _row_order(X: Any, rows: Array | None, statistics: Statistics, good: Array, 
     return np.lexsort((weights, good, scores if rows is None else scores[rows]))
 
 
-def _standardized(X: Any, rows: Array, statistics: Statistics) -> tuple[Array, Array]:
+def _standardized(X: Features, rows: Array, statistics: Statistics) -> tuple[Array, Array]:
     """Dense rows of mean 0 and deviation 1, and the deviations; constant features become 0, their scale inf."""
     if sparse.issparse(X) and len(rows) * X.shape[1] * 8 > _DENSE_BYTES:
         size = f"{len(rows) * X.shape[1] * 8 / 1e9:,.0f} GB"
@@ -281,7 +281,7 @@ def _standardized(X: Any, rows: Array, statistics: Statistics) -> tuple[Array, A
     return standard, scale
 
 
-def _for_liblinear(X: Any, rows: Array) -> Any:
+def _for_liblinear(X: Features, rows: Array) -> Any:
     """Rows in float64; sparse ones with the 32-bit indices that liblinear needs, if possible."""
     X = X[rows].astype(np.float64, copy=False)
     if sparse.issparse(X) and max(X.nnz, *X.shape) < np.iinfo(np.int32).max:

@@ -152,7 +152,7 @@ class ThresholdBins(NamedFeatures, TransformerMixin, BaseEstimator):
         return [f"{name}≥{limit}" for name, limits in parts for limit in limits]
 
 
-def _distinct_values(X: Any) -> Iterator[Array]:
+def _distinct_values(X: Array) -> Iterator[Array]:
     """For every column its different values, ascending, in float64 and without NaN."""
     if not sparse.issparse(X):
         for column in X.T:
@@ -186,7 +186,7 @@ def _thresholds(values: Array, n_bins: int, spacing: str) -> Array:
     return np.where((middle > low) & (middle <= high), middle, high)  # neighbours have no number between them
 
 
-def _coded(X: Any, thresholds: list[Array]) -> sparse.csr_array:
+def _coded(X: Array, thresholds: list[Array]) -> sparse.csr_array:
     sizes = np.array([len(limits) for limits in thresholds], np.int64)
     n_rows, n_columns = X.shape[0], int(sizes.sum())
     reached = np.zeros((n_rows, len(thresholds)), np.min_scalar_type(int(sizes.max(initial=0))))

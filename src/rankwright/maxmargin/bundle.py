@@ -162,7 +162,8 @@ def _merge(V: Any, losses: Any, slack: Any, alpha: Any, place: int) -> int:
 
 @njit(cache=True, error_model="numpy")
 def _add_planes(
-    V: Any, losses: Any, alpha: Any, counts: Any, slack: Any, changed: Any, vectors: Any, new: Any, w: Any, enough: int
+    V: Array, losses: Array, alpha: Array, counts: Array, slack: Array, changed: Array, vectors: Array, new: Array,
+    w: Array, enough: int
 ) -> tuple[int, float]:  # fmt: skip
     """Give every block its new plane if it lies above the cached ones at ``w``.
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from rankwright._types import Array
+from rankwright._types import Array, Compiled
 from rankwright.data.dataset import RankingData, stored
 from rankwright.data.order import sizes_to_indptr
 from rankwright.data.places import Actors, Place, place_of, selected
@@ -49,9 +49,9 @@ def _scores_in_order(X: Any, rows: Any, weights: Any, unordered: Any, scores: An
 
 @njit(cache=True, nogil=True, fastmath=FASTMATH)
 def _evaluate(
-    X: Any, rows: Any, labels: Any, indptr: Any, blocks: Any, first: int, last: int, weights: Any, inverse: Any,
-    cost: Any, oracle: Any, parameters: Any, added: Any, losses: Any, values: Any, planes: Any, longest: int,
-    only_values: bool, sharing: int, all_scores: Any, all_orders: Any,
+    X: Any, rows: Array, labels: Array, indptr: Array, blocks: Array, first: int, last: int, weights: Array,
+    inverse: Array, cost: Array, oracle: Compiled, parameters: Array, added: Array, losses: Array, values: Array,
+    planes: Array, longest: int, only_values: bool, sharing: int, all_scores: Array, all_orders: Array,
 ) -> None:  # fmt: skip
     """Loss, value and plane of the blocks ``first`` … ``last − 1``; queries of cost 0 are left out.
 
@@ -95,7 +95,9 @@ def _evaluate(
 
 
 @njit(cache=True, nogil=True)
-def _mark_others(X: Any, rows: Any, labels: Any, indptr: Any, weights: Any, cost: Any, longest: int) -> None:
+def _mark_others(
+    X: Array, rows: Array, labels: Array, indptr: Array, weights: Array, cost: Array, longest: int
+) -> None:
     """Label all good documents but the topmost of every query as neither good nor bad."""
     scores, unordered = np.empty(longest), np.empty(longest)
     for q in range(indptr.size - 1):
@@ -117,8 +119,8 @@ def _mark_others(X: Any, rows: Any, labels: Any, indptr: Any, weights: Any, cost
 
 @njit(cache=True, nogil=True)
 def _coefficients(
-    X: Any, rows: Any, labels: Any, indptr: Any, first: int, last: int, weights: Any, cost: Any, oracle: Any,
-    parameters: Any, coef: Any, losses: Any, longest: int,
+    X: Any, rows: Array, labels: Array, indptr: Array, first: int, last: int, weights: Array, cost: Array,
+    oracle: Compiled, parameters: Array, coef: Array, losses: Array, longest: int,
 ) -> None:  # fmt: skip
     """Losses of the queries ``first`` … ``last − 1``, and coefficients of their documents."""
     scores, unordered = np.empty(longest), np.empty(longest)
@@ -134,14 +136,14 @@ def _coefficients(
 
 
 @njit(cache=True, nogil=True)
-def _score_query(X: Any, rows: Any, weights: Any) -> Any:
+def _score_query(X: Array, rows: Array, weights: Array) -> Any:
     scores = np.empty(rows.size)
     _scores_in_order(X, rows, weights, np.empty(rows.size), scores)
     return scores
 
 
 @njit(cache=True, nogil=True)
-def _add_query(X: Any, rows: Any, coef: Any, inverse: Any, plane: Any) -> None:
+def _add_query(X: Array, rows: Array, coef: Array, inverse: Array, plane: Array) -> None:
     sums = np.zeros(plane.size)
     add_listed_rows(X, rows, coef, sums)
     for j in range(plane.size):

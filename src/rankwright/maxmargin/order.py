@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from rankwright._types import Array
+from rankwright._types import Array, Compiled, Features
 from rankwright.data.dataset import RankingData, stored
 from rankwright.data.order import as_bounds, sizes_to_indptr
 from rankwright.data.threads import Team, parts_of, runs_of
@@ -45,7 +45,14 @@ class Canonical:
 
 
 def canonical_order(
-    X: Any, starts: Array, labels: Sequence[Array], indptr: Array, weights: Array, low: Array, high: Array, team: Team
+    X: Features,
+    starts: Array,
+    labels: Sequence[Array],
+    indptr: Array,
+    weights: Array,
+    low: Array,
+    high: Array,
+    team: Team,
 ) -> Canonical:
     """The order of documents and queries by content; the arguments but X are as for `LossData`.
 
@@ -137,8 +144,8 @@ def taken(values: Array, docs: Array, team: Team) -> Array:
 
 @njit(cache=True, nogil=True, fastmath=FASTMATH)
 def _sort(
-    X: Any, starts: Any, indptr: Any, longest: int, mix: Any, keys: Any, order: Any, means: Any, sort: Any, first: int,
-    last: int,
+    X: Any, starts: Array, indptr: Array, longest: int, mix: Array, keys: Array, order: Array, means: Array,
+    sort: Compiled, first: int, last: int,
 ) -> None:  # fmt: skip
     """The documents of every query by keys plus combined features, highest first, and the mean sine of that.
 
@@ -160,7 +167,7 @@ def _sort(
 
 @njit(cache=True, nogil=True)
 def _gather(
-    order: Any, indptr: Any, starts: Any, queries: Any, moved: Any, places: Any, first: int, last: int
+    order: Array, indptr: Array, starts: Array, queries: Array, moved: Array, places: Array, first: int, last: int
 ) -> None:  # fmt: skip
     """Where the documents are, in the order of ``queries``, if query q starts at ``starts[q]``."""
     for at in range(first, last):
@@ -209,7 +216,7 @@ def drawn(indptr: Array, wanted: int) -> list[Array]:
 
 
 def centred_sample(
-    X: Any, rows: Array, indptr: Array, inverse: Array, kept: Array, wanted: int, team: Team | None = None
+    X: Features, rows: Array, indptr: Array, inverse: Array, kept: Array, wanted: int, team: Team | None = None
 ) -> Array:
     """Features times ``inverse`` of about ``wanted`` documents of some queries, less their means in the query."""
     if not wanted:
@@ -219,7 +226,7 @@ def centred_sample(
     return np.concatenate((team or Team(1)).each(lambda some_queries: _centred(X, some_queries, inverse, kept), tasks))
 
 
-def _centred(X: Any, chosen: list[Array], inverse: Array, kept: Array) -> Array:
+def _centred(X: Features, chosen: list[Array], inverse: Array, kept: Array) -> Array:
     sample = X[np.concatenate(chosen)]
     sample = (sample if isinstance(sample, np.ndarray) else sample.toarray())[:, kept] * inverse[kept]
     return centred(sample, np.array([len(of_query) for of_query in chosen]))

@@ -25,7 +25,7 @@ _FEW = 64  # rows that fit the nearest cache
 
 
 @njit(cache=True, error_model="numpy", fastmath=FASTMATH, forceinline=True)
-def dot(a: Any, b: Any) -> float:
+def dot(a: Array, b: Array) -> float:
     total = 0.0
     for j in range(a.size):
         total += a[j] * b[j]
@@ -33,7 +33,7 @@ def dot(a: Any, b: Any) -> float:
 
 
 @njit(cache=True, error_model="numpy", fastmath=FASTMATH, forceinline=True)
-def solve_in_place(A: Any, x: Any, n: int) -> None:
+def solve_in_place(A: Array, x: Array, n: int) -> None:
     """Solve A x = x in place for the first ``n``, a multiple of 4; A symmetric, positive, its upper half used.
 
     Its factor L, A = L Lᵀ, takes the lower half, with 1 / L_kk on the diagonal; sums over rows of it, four at a time.
@@ -71,7 +71,7 @@ def solve_in_place(A: Any, x: Any, n: int) -> None:
 
 
 @njit(cache=True, error_model="numpy", fastmath=FASTMATH, forceinline=True)
-def add_products(M: Any, n: int, length: int, A: Any) -> None:
+def add_products(M: Array, n: int, length: int, A: Array) -> None:
     """A += M Mᵀ, its upper half, over the first ``length`` columns; ``n`` is a multiple of 4, for tiles of 4 × 2."""
     for i in range(0, n, 4):
         m0, m1, m2, m3 = M[i], M[i + 1], M[i + 2], M[i + 3]
@@ -99,7 +99,7 @@ def add_products(M: Any, n: int, length: int, A: Any) -> None:
 
 
 @njit(cache=True, error_model="numpy", fastmath=FASTMATH)
-def product(A: Any, B: Any) -> Any:
+def product(A: Array, B: Array) -> Any:
     """A Bᵀ, both stored by rows; four rows of B at a time."""
     n, k = A.shape[0], B.shape[0]
     out = np.empty((n, k))
@@ -120,7 +120,7 @@ def product(A: Any, B: Any) -> Any:
 
 
 @njit(cache=True, error_model="numpy")
-def orthonormal(rows: Any) -> Any:
+def orthonormal(rows: Array) -> Any:
     """Make the rows orthonormal, in place: each less its part along those before, twice; what is left of none is 0."""
     for i in range(rows.shape[0]):
         before = dot(rows[i], rows[i])
@@ -434,7 +434,7 @@ _LEAST = 1e-11  # and below this, never
 
 
 @njit(cache=True, error_model="numpy", fastmath=FASTMATH, forceinline=True)
-def _add(w: Any, factor: float, v: Any) -> None:
+def _add(w: Array, factor: float, v: Array) -> None:
     for j in range(w.size):
         w[j] += factor * v[j]
 
@@ -448,7 +448,7 @@ def _fall(V: Any, counts: Any, w: Any, out: Any) -> None:
 
 
 @njit(cache=True, error_model="numpy")
-def _combine(V: Any, alpha: Any, counts: Any, out: Any) -> None:
+def _combine(V: Array, alpha: Array, counts: Array, out: Array) -> None:
     """Σ_b V_bᵀ α_b."""
     for j in range(out.size):
         out[j] = 0.0
@@ -459,7 +459,7 @@ def _combine(V: Any, alpha: Any, counts: Any, out: Any) -> None:
 
 
 @njit(cache=True, error_model="numpy")
-def _soften(slack: Any, move: Any, length: float, counts: Any, mu: float, alpha: Any) -> float:
+def _soften(slack: Array, move: Array, length: float, counts: Array, mu: float, alpha: Array) -> float:
     """Softmax of every block of slack + length · move into ``alpha``; returns Σ_b μ log Σ_p exp(·/μ)."""
     total = 0.0
     for b in range(counts.size):
@@ -559,7 +559,7 @@ def _step_by_space(
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _search(
-    slack: Any, move: Any, counts: Any, alpha: Any, before: float, along: float, bend: float, slope: float, mu: float,
+    slack: Any, move: Any, counts: Array, alpha: Any, before: float, along: float, bend: float, slope: float, mu: float,
     value: float,
 ) -> tuple[float, float]:  # fmt: skip
     """How far to go, and the value there; ``alpha`` is left as that of the last length tried.
@@ -582,8 +582,9 @@ def _search(
 
 @njit(cache=True, error_model="numpy")
 def minimise(
-    V: Any, losses: Any, counts: Any, slack: Any, move: Any, alpha: Any, w: Any, combined: Any, mu: float,
-    larger: float, max_steps: int, centre: Any, curvature: float, level: float, sigma: Any, wide: Any, space: Any,
+    V: Array, losses: Array, counts: Array, slack: Array, move: Array, alpha: Array, w: Array, combined: Array,
+    mu: float, larger: float, max_steps: int, centre: Array, curvature: float, level: float, sigma: Array, wide: Array,
+    space: Any,
 ) -> tuple[float, float, int]:  # fmt: skip
     """Newton steps until the smooth problem's gap, ½‖gradient‖², is as small as the error of smoothing.
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwright._types import Array
+from rankwright._types import Array, Features
 from rankwright.data import sparse
 from rankwright.data.categories import Categories, codes_of, named, shown_category
 from rankwright.data.dataset import (
@@ -222,7 +222,7 @@ class Model(Displayed):
         data = RankingData.from_arrays(X, labels, qid, group=group, feature_names=names, allow_missing=True)
         return self.predict(data, missing_as_zero=missing_as_zero)
 
-    def _table(self, X: Any, qid: Any, group: Any) -> tuple[Any, Sequence[str] | None, Any]:
+    def _table(self, X: Any, qid: npt.ArrayLike | None, group: Any) -> tuple[Any, Sequence[str] | None, Any]:
         """Features as a table, column names, and query ids, which may be a column of a data frame."""
         if not is_frame(X):
             return as_table(X), None, qid
@@ -233,7 +233,7 @@ class Model(Displayed):
         self.check_text(names, categories)
         return as_table(X), names, qid
 
-    def _scores(self, X: Any, names: Sequence[str] | None, indptr: Any, missing_as_zero: bool) -> Array:
+    def _scores(self, X: Array, names: Sequence[str] | None, indptr: Any, missing_as_zero: bool) -> Array:
         """The scores; missing features are 0, or an error that says how to make them so."""
         if missing_as_zero:
             X, names = self.with_missing(X, names)
@@ -242,7 +242,7 @@ class Model(Displayed):
         except MissingFeaturesError as error:
             raise error.or_use("missing_as_zero=True") from None
 
-    def with_missing(self, X: Any, names: Sequence[str] | None) -> tuple[Any, tuple[str, ...] | None]:
+    def with_missing(self, X: Features, names: Sequence[str] | None) -> tuple[Any, tuple[str, ...] | None]:
         """A table and its names, with columns of 0 for the features of the model that it lacks."""
         return add_missing(X, names, self.n_features, self.feature_names)
 
@@ -347,7 +347,7 @@ class Model(Displayed):
         return RankingData.from_arrays(X, labels, qid, group=group, feature_names=names, allow_missing=True)
 
     def contributions(
-        self, row_a: Any, row_b: Any, feature_names: Sequence[str] | None = None, query: Any = None
+        self, row_a: Features, row_b: Features, feature_names: Sequence[str] | None = None, query: Array | None = None
     ) -> Array:
         """How much each feature adds to score(a) − score(b), in the order of the model's features.
 
@@ -390,17 +390,19 @@ class Model(Displayed):
         raise NotImplementedError
 
     def _aligned_pair(
-        self, row_a: Any, row_b: Any, feature_names: Sequence[str] | None, query: Any
+        self, row_a: Features, row_b: Features, feature_names: Sequence[str] | None, query: Array | None
     ) -> tuple[Array, Array]:
         """Two rows as the model sees them; ``query`` holds all documents of their query."""
         a, b = (self._seen(as_row(row), feature_names)[0] for row in (row_a, row_b))
         return a, b
 
-    def _seen(self, X: Any, feature_names: Sequence[str] | None, indptr: Any = None) -> Array:
+    def _seen(self, X: Array, feature_names: Sequence[str] | None, indptr: Array | None = None) -> Array:
         """Rows as the model computes with them, dense."""
         return self.aligned(X, feature_names, indptr)
 
-    def aligned(self, X: Any, feature_names: Sequence[str] | None = None, indptr: npt.ArrayLike | None = None) -> Array:
+    def aligned(
+        self, X: Array, feature_names: Sequence[str] | None = None, indptr: npt.ArrayLike | None = None
+    ) -> Array:
         """Rows as dense float64 with the model's features as columns, for a few rows to look at."""
         X = as_table(X)
         aligned = pick_columns(X, self._columns(X.shape[1], feature_names))
@@ -411,7 +413,7 @@ class Model(Displayed):
         """The columns of a data frame that the model uses; None for all."""
         return self.feature_names
 
-    def _check_scores(self, scores: Array, X: Any, feature_names: Sequence[str] | None, first: int = 0) -> None:
+    def _check_scores(self, scores: Array, X: Features, feature_names: Sequence[str] | None, first: int = 0) -> None:
         """Reject scores that are not finite, which only features that are missing, infinite or huge give.
 
         `scores`: one per row of X. `X`, `feature_names`: as given to :meth:`score`. `first`: the number of the first
@@ -496,7 +498,7 @@ def warn_of_one_query(n_rows: int, stacklevel: int, what: str = _SCALED) -> None
         warnings.warn(f"{problem}; pass qid=…, or group=…", InputWarning, stacklevel=stacklevel + 1)
 
 
-def as_row(row: Any) -> Any:
+def as_row(row: Array) -> Any:
     """The features of one document as a table of one row."""
     if not sparse.issparse(row):
         row = np.atleast_2d(np.asarray(row))

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwright._types import Array
+from rankwright._types import Array, Features
 from rankwright.data import sparse
 from rankwright.data.dataset import as_table, checked_features, pick_columns, widen
 from rankwright.data.order import query_chunks
@@ -37,7 +37,9 @@ __all__ = ["BinnedModel", "LinearModel"]
 class QueryScaled(Model):
     """Scales features within each query if ``query_scaling`` is the name of a scaling."""
 
-    def aligned(self, X: Any, feature_names: Sequence[str] | None = None, indptr: npt.ArrayLike | None = None) -> Array:
+    def aligned(
+        self, X: Array, feature_names: Sequence[str] | None = None, indptr: npt.ArrayLike | None = None
+    ) -> Array:
         """Rows as dense float64 with the model's features as columns, for a few rows to look at.
 
         With ``query_scaling`` they are scaled, and X must hold all documents of its queries: ``indptr`` says which;
@@ -52,7 +54,7 @@ class QueryScaled(Model):
         return rows
 
     def _aligned_pair(
-        self, row_a: Any, row_b: Any, feature_names: Sequence[str] | None, query: Any
+        self, row_a: Features, row_b: Features, feature_names: Sequence[str] | None, query: Array | None
     ) -> tuple[Array, Array]:
         if self.query_scaling is None:
             return super()._aligned_pair(row_a, row_b, feature_names, query)
@@ -63,7 +65,7 @@ class QueryScaled(Model):
         a, b = (scaled[_place(Model.aligned(self, row, feature_names), documents)] for row in pair)
         return a, b
 
-    def _scaled(self, X: Any, columns: Array | None, indptr: npt.ArrayLike | None) -> Iterator[tuple[int, Any]]:
+    def _scaled(self, X: Features, columns: Array | None, indptr: npt.ArrayLike | None) -> Iterator[tuple[int, Any]]:
         """The model's features, scaled, in blocks of queries, each with its first row."""
         assert self.query_scaling is not None
         scaler = QueryScaler(self.query_scaling)
@@ -165,7 +167,9 @@ class LinearModel(QueryScaled):
     def importance(self) -> Array:
         return self.coef
 
-    def score(self, X: Any, feature_names: Sequence[str] | None = None, indptr: npt.ArrayLike | None = None) -> Array:
+    def score(
+        self, X: Features, feature_names: Sequence[str] | None = None, indptr: npt.ArrayLike | None = None
+    ) -> Array:
         X = as_table(X)
         columns = self._columns(X.shape[1], feature_names)
         if self.query_scaling is None:
@@ -177,7 +181,7 @@ class LinearModel(QueryScaled):
         self._check_scores(scores, X, feature_names)
         return scores
 
-    def joined(self, weight: float, other: Any, other_weight: float) -> Any:
+    def joined(self, weight: float, other: LinearModel, other_weight: float) -> Any:
         """One model with the weighted sum of the weights; None if features are scaled differently."""
         if self.query_scaling != other.query_scaling:
             return None
@@ -187,7 +191,7 @@ class LinearModel(QueryScaled):
     def _attribution(self) -> Attribution:
         return lambda rows, references: self.coef * (rows - references.mean(axis=0))
 
-    def _products(self, X: Any, columns: Array | None) -> Array:
+    def _products(self, X: Features, columns: Array | None) -> Array:
         with np.errstate(over="ignore", invalid="ignore"):  # the caller reports scores that are not finite
             return self._sparse(X, columns) if sparse.issparse(X) else self._dense(X, columns)
 
@@ -305,7 +309,7 @@ class BinnedModel(QueryScaled):
             ranges[j] = (levels.max() - levels.min()) * (-1.0 if levels[-1] < 0 else 1.0)
         return ranges
 
-    def score(self, X: Any, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
+    def score(self, X: Features, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
         X = as_table(X)
         scores = np.zeros(X.shape[0])
         columns = self._columns(X.shape[1], feature_names)
@@ -330,7 +334,7 @@ class BinnedModel(QueryScaled):
         steps = np.split(self.weights, self.starts[1:-1]) if self.n_features else []
         return [np.concatenate([[0.0], np.cumsum(of_feature)]) for of_feature in steps]
 
-    def _blocks(self, X: Any, columns: Array | None) -> Iterator[tuple[int, Array]]:
+    def _blocks(self, X: Array, columns: Array | None) -> Iterator[tuple[int, Array]]:
         """The model's features as dense blocks of rows, each with its first row."""
         rows = max(2, _BLOCK_VALUES // max(1, self.n_features))
         for start in range(0, X.shape[0], rows):

@@ -13,6 +13,7 @@ from numba import njit, types
 from numba.core.types import WrapperAddressProtocol
 from numba.extending import overload
 
+from rankwright._types import Array, Features
 from rankwright.data import sparse
 
 # Sums may be reordered and products fused; nan and inf keep their meaning.
@@ -24,7 +25,7 @@ FASTMATH = {"reassoc", "contract", "arcp", "nsz"}
 # taken from whichever was loaded first. `benchmarks/study_reproducible.py` shows the effect.
 
 
-def kernel_form(X: Any) -> Any:
+def kernel_form(X: Features) -> Any:
     """The form that kernels take: the array itself, or (values, columns, row boundaries) of CSR.
 
     Arrays are read-only views, as numba compiles a kernel once more for arrays that can be written.
@@ -157,14 +158,14 @@ def compiled(function: Callable[..., Any], signature: Any) -> FirstClass:
 
 
 @njit(cache=True, nogil=True)
-def sum_rows(X: Any, rows: Any, coef: Any, total: Any) -> None:
+def sum_rows(X: Any, rows: Array, coef: Array, total: Array) -> None:
     """Add listed rows times their coefficients to a total; called from Python, by several threads at once."""
     add_listed_rows(X, rows, coef, total)
 
 
 @njit(cache=True, nogil=True)
 def add_stored(
-    values: Any, columns: Any, bounds: Any, rows: Any, column: int, factor: float, scores: Any
+    values: Array, columns: Array, bounds: Array, rows: Array, column: int, factor: float, scores: Array
 ) -> None:  # fmt: skip
     for i in range(rows.size):
         low, high = bounds[rows[i]], bounds[rows[i] + 1]
@@ -181,7 +182,7 @@ def add_stored(
 
 @njit(cache=True, nogil=True)
 def add_squares(
-    values: Any, columns: Any, bounds: Any, rows: Any, mean: Any, scale: Any, weights: Any, total: Any
+    values: Array, columns: Array, bounds: Array, rows: Array, mean: Array, scale: Array, weights: Array, total: Array
 ) -> None:  # fmt: skip
     """Add μ (h² − (mean/scale)²) of every stored value."""
     for i in range(rows.size):

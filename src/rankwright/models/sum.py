@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwright._types import Array
+from rankwright._types import Array, Features
 from rankwright.data.categories import Categories
 from rankwright.data.dataset import RankingData, as_table
 from rankwright.errors import InputError, shown
@@ -72,17 +72,17 @@ class SumModel(Model):
         columns = [member._frame_columns() for member in self.parts]
         return None if None in columns else tuple({name for names in columns for name in names})
 
-    def with_missing(self, X: Any, names: Sequence[str] | None) -> tuple[Any, tuple[str, ...] | None]:
+    def with_missing(self, X: Features, names: Sequence[str] | None) -> tuple[Any, tuple[str, ...] | None]:
         """A table and its names, with columns of 0 for the features of all parts that it lacks."""
         columns = None if names is None else tuple(names)
         for member in self.parts:
             X, columns = member.with_missing(X, columns)
         return X, columns
 
-    def score(self, X: Any, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
+    def score(self, X: Array, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
         return self.summed(lambda part: part.score(X, feature_names, indptr), X, feature_names)
 
-    def summed(self, score: Callable[[Any], Array], X: Any, feature_names: Sequence[str] | None) -> Array:
+    def summed(self, score: Callable[[Any], Array], X: Array, feature_names: Sequence[str] | None) -> Array:
         """The weighted sum of the parts' scores for some rows, which a function gives."""
         with np.errstate(over="ignore", invalid="ignore"):
             scores = self.weights[0] * score(self.parts[0])
@@ -121,7 +121,7 @@ class SumModel(Model):
         return [np.array([place[name] for name in member.feature_names], np.int64) for member in self.parts]
 
     def contributions(
-        self, row_a: Any, row_b: Any, feature_names: Sequence[str] | None = None, query: Any = None
+        self, row_a: Features, row_b: Features, feature_names: Sequence[str] | None = None, query: Array | None = None
     ) -> Array:
         """How much each feature adds to score(a) − score(b), in all parts; see :meth:`Model.contributions`."""
         total = np.zeros(self.n_features)

@@ -126,7 +126,7 @@ class NetRanker(CrossValidated):
         self._learn_nothing(task)
         return Still(self.model_, task.valid)
 
-    def _after_round(self, setting: Any, value: float, seconds: float) -> Any:
+    def _after_round(self, setting: int, value: float, seconds: float) -> Any:
         from rankwright.nets.training import Epoch
 
         return None if self.callback is None else self.callback(Epoch(setting, float("nan"), value, seconds))

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwright._types import Array
+from rankwright._types import Array, Features
 from rankwright.data import sparse
 from rankwright.data.dataset import as_table, pick_columns
 from rankwright.errors import InputError
@@ -82,7 +82,7 @@ class NetModel(Model):
         with np.errstate(over="ignore"):
             return np.asarray(np.abs(self.outer[:, np.newaxis] * self.inner).sum(axis=0))
 
-    def score(self, X: Any, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
+    def score(self, X: Features, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
         """Scores, higher is better, one float64 per row; see :meth:`Model.score`."""
         X = as_table(X)
         columns = self._columns(X.shape[1], feature_names)

@@ -21,7 +21,7 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
-from rankwright._types import Array
+from rankwright._types import Arguments, Array, Compiled, Features
 from rankwright.caching import INNER
 from rankwright.models.products import FASTMATH, kernel_form
 
@@ -149,7 +149,7 @@ def _add_products_of(X: Any, docs: Any, line: Any, columns: Any, mean: Any, inve
 
 
 @njit(cache=True, nogil=True, fastmath=False)
-def forward(rows: Any, q: int, theta: Any, hidden: int, space: Any) -> int:
+def forward(rows: Arguments, q: int, theta: Array, hidden: int, space: Arguments) -> int:
     """Score the rows of group ``q``, in order, into ``space[3]``; returns their number."""
     X, docs, indptr, columns, mean, inverse = rows
     block, z, _, scores, _, _ = space
@@ -172,7 +172,7 @@ def forward(rows: Any, q: int, theta: Any, hidden: int, space: Any) -> int:
 
 
 @njit(cache=True, nogil=True, fastmath=False)
-def backward(rows: Any, q: int, theta: Any, hidden: int, cost: float, space: Any, grad: Any) -> None:
+def backward(rows: Arguments, q: int, theta: Array, hidden: int, cost: float, space: Arguments, grad: Array) -> None:
     """Add the gradient of θ by the gradients ``space[4]`` of group ``q``, times ``cost``; right after its `forward`."""
     X, docs, indptr, columns, mean, inverse = rows
     block, z, g, _, rise, _ = space
@@ -200,8 +200,8 @@ def backward(rows: Any, q: int, theta: Any, hidden: int, cost: float, space: Any
 
 @njit(cache=True, nogil=True, inline="always")
 def run_task(
-    rows: Any, gradients: Any, setup: Any, order: Any, first: int, last: int, costs: Any, theta: Any, hidden: int,
-    space: Any, memory: Any, grad: Any, seen: Any,
+    rows: Arguments, gradients: Compiled, setup: Arguments, order: Array, first: int, last: int, costs: Array,
+    theta: Array, hidden: int, space: Arguments, memory: Arguments, grad: Array, seen: Array,
 ) -> bool:  # fmt: skip
     """The gradient of the groups ``order[first]`` … ``order[last − 1]``; False if a score is not finite.
 
@@ -225,7 +225,7 @@ def run_task(
 
 
 @njit(cache=True, nogil=True, inline="always")
-def step(theta: Any, grad: Any, share: float, state: Any, rate: float, decay: float, decayed: int) -> None:
+def step(theta: Array, grad: Array, share: float, state: Array, rate: float, decay: float, decayed: int) -> None:
     """Move θ along ``share`` times the gradient: by Adam's rule if ``state`` has room for its averages, else by rate.
 
     The first ``decayed`` weights also shrink by ``rate · decay``.
@@ -250,8 +250,9 @@ def step(theta: Any, grad: Any, share: float, state: Any, rate: float, decay: fl
 
 @njit(cache=True, nogil=True)
 def run_groups(
-    rows: Any, gradients: Any, setup: Any, order: Any, first: int, last: int, costs: Any, theta: Any, hidden: int,
-    space: Any, memory: Any, grad: Any, seen: Any, state: Any, rate: float, decay: float, decayed: int,
+    rows: Arguments, gradients: Compiled, setup: Arguments, order: Array, first: int, last: int, costs: Array,
+    theta: Array, hidden: int, space: Arguments, memory: Arguments, grad: Array, seen: Array, state: Array, rate: float,
+    decay: float, decayed: int,
 ) -> bool:  # fmt: skip
     """An update after each of the groups ``order[first]`` … ``order[last − 1]``; False if a score is not finite."""
     for place in range(first, last):
@@ -332,7 +333,7 @@ class NetTrainer:
 
     def __init__(
         self,
-        X: Any,
+        X: Features,
         gradients: GroupGradients,
         groups: Array,
         costs: Array,

@@ -85,10 +85,10 @@ class Ranker(Gathering):
         *,
         group: Any = None,
         sample_weight: Any = None,
-        query_weight: Any = None,
-        position: Any = None,
+        query_weight: Array | None = None,
+        position: Array | None = None,
         propensities: Any = None,
-        pair: Any = None,
+        pair: Array | None = None,
         eval_set: Any = None,
         eval_qid: Any = None,
         eval_group: Any = None,
@@ -144,7 +144,7 @@ class Ranker(Gathering):
         data: RankingData,
         valid: RankingData | None = None,
         *,
-        weights: Any = None,
+        weights: Array | None = None,
         choice: CrossValidation | None = None,
         clicks: Clicks = JUDGED,
     ) -> Fitted:
@@ -260,7 +260,7 @@ class Ranker(Gathering):
         self,
         X: Any,
         y: Any = None,
-        qid: Any = None,
+        qid: Array | None = None,
         *,
         group: Any = None,
         sample_weight: Any = None,
@@ -302,7 +302,7 @@ class Ranker(Gathering):
         data = RankingData.from_arrays(X, labels, qid, group=group, feature_names=names, allow_missing=missing)
         return np.asarray(model.predict(data))
 
-    def predict_contributions(self, X: Any, qid: Any = None, group: Any = None, **settings: Any) -> Array:
+    def predict_contributions(self, X: Any, qid: Array | None = None, group: Any = None, **settings: Any) -> Array:
         """How much each feature adds to every score, and the mean score; see :meth:`Model.predict_contributions`."""
         return np.asarray(self.model_.predict_contributions(X, qid, group, **settings))
 

@@ -333,7 +333,7 @@ def cross_validate(
     data: RankingData,
     folds: Folds | int | str = "auto",
     *,
-    weights: Any = None,
+    weights: Array | None = None,
     measure: str | Measure | None = None,
 ) -> CrossValidation:
     """Cross-validate what a ranker leaves open, without training on all data; the ranker itself stays as it is.
@@ -584,7 +584,7 @@ def _either(first: Array, other: Array) -> Array:
 def _spread(result: CrossValidation, kept: Array, data: RankingData) -> CrossValidation:
     """The result for queries of weights above 0, spread over all queries."""
 
-    def wide(values: Array, kept: Array, empty: Any) -> Array:
+    def wide(values: Array, kept: Array, empty: float) -> Array:
         spread = np.full((*values.shape[:-1], len(kept)), empty, values.dtype)
         spread[..., kept] = values
         return spread

@@ -187,7 +187,7 @@ def _draw_choice(name: str, settings: list[float], values: list[float], label: s
     return figure
 
 
-def _short(value: Any) -> str:
+def _short(value: float) -> str:
     text = f"{value:.4g}" if isinstance(value, float) else cell(value)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 

@@ -140,7 +140,7 @@ class Gathering(Estimator):
                 raise MissingValuesError("X") from None  # theirs names estimators that do not rank
             raise InputError(str(error)) from None
 
-    def _gather(self, X: Any, y: Any, qid: Any, group: Any, *, reset: bool) -> RankingData:
+    def _gather(self, X: Any, y: Array | None, qid: Array | None, group: Any, *, reset: bool) -> RankingData:
         if isinstance(X, RankingData):
             if y is not None or qid is not None or group is not None:
                 raise InputError("a RankingData has its labels and queries; leave out y, qid and group")
@@ -181,7 +181,7 @@ class Gathering(Estimator):
         check_one_query(n_rows, trained, stacklevel=4)
         return [n_rows]
 
-    def _gather_frame(self, frame: Any, y: Any, qid: Any, group: Any, reset: bool) -> RankingData:
+    def _gather_frame(self, frame: Any, y: Any, qid: Array, group: Any, reset: bool) -> RankingData:
         """The data of a frame with categories, which scikit-learn cannot check; columns are matched by name."""
         X, names, categories = frame_features(frame)
         if qid is None and group is None:
@@ -192,7 +192,7 @@ class Gathering(Estimator):
             return self._gather(data, None, None, None, reset=True)
         return data.matched_to(self.n_features_in_, self._names())
 
-    def _split_qid(self, X: Any, qid: Any, group: Any) -> tuple[Any, Any]:
+    def _split_qid(self, X: Any, qid: Array | None, group: Array | None) -> tuple[Any, Any]:
         """Features and query ids of new data; a feature that the training data called qid stays a feature."""
         return (X, qid) if "qid" in (self._names() or ()) else split_qid(X, qid, group)
 
@@ -257,9 +257,9 @@ JUDGED = Clicks()
 def clicks_of(
     data: RankingData,
     valid: RankingData | None,
-    position: Any,
+    position: Array | None,
     propensities: Any,
-    pair: Any = None,
+    pair: Array | None = None,
     eval_position: Any = None,
 ) -> Clicks:
     """The weights of the clicks of training data, and of validation data if there are positions for it.
@@ -309,7 +309,7 @@ def pages_together(data: RankingData, pair: Array | None) -> Array | None:
 
 
 def inverse_propensities(
-    n_rows: int, position: Any, propensities: Any, name: str = "position", pair: Array | None = None
+    n_rows: int, position: Array | None, propensities: Any, name: str = "position", pair: Array | None = None
 ) -> tuple[Array | None, tuple[Notice, ...]]:
     """A weight for every row, or None without positions; and a notice if weights were cut.
 

@@ -263,7 +263,7 @@ def one_of(*names: str) -> Rule:
     return Rule(expected, lambda value: isinstance(value, str) and value in names, names=names)
 
 
-def seed_of(random_state: Any) -> int:
+def seed_of(random_state: int) -> int:
     """The seed that ``random_state`` asks for: a random one for None, one drawn from a RandomState."""
     if random_state is None:
         return int(np.random.default_rng().integers(np.iinfo(np.int32).max))

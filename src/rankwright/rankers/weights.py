@@ -70,9 +70,9 @@ def click_weights(data: RankingData, winning: Array) -> Array:
 def weigh(
     data: RankingData,
     sample_weight: Any = None,
-    query_weight: Any = None,
+    query_weight: Array | None = None,
     *,
-    queries: Any = None,
+    queries: Array | None = None,
     winning: Array | None = None,
     pair: Array | None = None,
 ) -> tuple[RankingData, Weights]:
@@ -127,7 +127,7 @@ def _without(data: RankingData, left_out: Array) -> tuple[RankingData, Array, Ar
     return replace(smaller, query_ids=data.query_ids[numbers]), order, numbers
 
 
-def _of_queries(data: RankingData, query_weight: Any, queries: Any) -> Array:
+def _of_queries(data: RankingData, query_weight: Any, queries: Array | None) -> Array:
     """One weight per query, the largest 1."""
     if queries is not None:
         weights = _numbers(queries, "weights")
@@ -169,7 +169,7 @@ def _row_weights(data: RankingData, values: Any, name: str) -> Array:
     return np.asarray(in_own_order(_to_one(_checked(array, name)), data))
 
 
-def in_own_order(values: Any, data: RankingData) -> Any:
+def in_own_order(values: Array | None, data: RankingData) -> Any:
     """A value per row of the caller's, or None, in the data's order."""
     return values if values is None or data.rows is None else values[data.rows]
 

@@ -137,7 +137,7 @@ def _parameters(given: Sequence[tuple[str, str]], allowed: tuple[str, ...], need
     return parameters
 
 
-def _query(text: Any, name: str, limits: Limits) -> str:
+def _query(text: str, name: str, limits: Limits) -> str:
     if not isinstance(text, str) or not text.strip():
         raise RequestError(f"{name} is {shown(text)}; expected the text of a query")
     if len(text) > limits.query:
@@ -237,7 +237,7 @@ def _features(value: Any, limits: Limits) -> tuple[list[str] | None, list[Any]]:
     return None, rows
 
 
-def number(value: Any, feature: str, row: int) -> float | str:
+def number(value: float, feature: str, row: int) -> float | str:
     """A value of a feature: a finite number, NaN for null, or the text of a category."""
     if value is None:
         return math.nan

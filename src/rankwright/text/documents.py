@@ -157,7 +157,7 @@ class Fields:
             return lambda cells: (cells[at], {field: cells[place] for place, field in places})
         return partial(self._taken, at, places)
 
-    def _taken(self, key: Any, kept: Sequence[tuple[Any, str]], values: Any) -> tuple[str, dict[str, Any]]:
+    def _taken(self, key: str | int, kept: Sequence[tuple[Any, str]], values: Any) -> tuple[str, dict[str, Any]]:
         numbers, fields = self._tally.numbers, dict[str, Any]()
         for name, field in kept:
             value = values[name]
@@ -192,7 +192,7 @@ def field_names(names: Sequence[str], columns: Columns | None) -> dict[str, str 
     }
 
 
-def as_id(value: Any) -> str:
+def as_id(value: str) -> str:
     """The id of a document; a whole number is one, too."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)

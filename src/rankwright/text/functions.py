@@ -411,7 +411,7 @@ def _check(
         raise InputError(f"{key.rstrip('_')} of {function.name} is {shown}; expected {expected}")
 
 
-def _plain(value: Any) -> str:
+def _plain(value: float) -> str:
     """A number in as few digits as possible without loss."""
     return f"{value:.15g}" if isinstance(value, int | float) and float(f"{value:.15g}") == value else str(value)
 

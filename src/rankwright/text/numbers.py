@@ -75,7 +75,7 @@ def _from_text(text: str) -> float | None:
         return None
 
 
-def _from_object(value: Any) -> float | None:
+def _from_object(value: float | None) -> float | None:
     if value is None:
         return math.nan
     if isinstance(value, bool | int | float | Decimal | np.bool_ | np.integer | np.floating):

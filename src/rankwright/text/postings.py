@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from rankwright._types import Array
+from rankwright._types import Arguments, Array
 from rankwright.text.analysis import START, character_classes, frozen
 
 # The tokeniser, which counts the words of many texts at once.
@@ -52,7 +52,7 @@ LINES = _letters({_NEWLINE}, lower=False)
 
 
 @njit(cache=True)
-def _wide(data: Any, i: Any, classes: Any) -> tuple[int, Any]:
+def _wide(data: Any, i: int, classes: Array) -> tuple[int, Any]:
     """The class of a character beyond ASCII, and its number of bytes."""
     first = np.uint64(data[i])
     second = np.uint64(data[i + _U1]) & np.uint64(0x3F)
@@ -77,7 +77,7 @@ def _is_joint(before: int, byte: int, after: int) -> bool:
 
 
 @njit(cache=True)
-def _word_start(data: Any, i: Any, stop: Any, letters: Any, classes: Any) -> Any:
+def _word_start(data: Array, i: Any, stop: int, letters: Array, classes: Array) -> Any:
     """Where the next word starts, or ``stop``."""
     while i < stop:
         byte = data[i]
@@ -94,7 +94,7 @@ def _word_start(data: Any, i: Any, stop: Any, letters: Any, classes: Any) -> Any
 
 
 @njit(cache=True)
-def _word_end(data: Any, i: Any, stop: Any, letters: Any, classes: Any, split: bool) -> Any:
+def _word_end(data: Array, i: Any, stop: int, letters: Array, classes: Array, split: bool) -> Any:
     """Where the word that starts at ``i`` ends."""
     before = np.int64(0)
     while i < stop:
@@ -114,7 +114,7 @@ def _word_end(data: Any, i: Any, stop: Any, letters: Any, classes: Any, split: b
 
 
 @njit(cache=True)
-def _packed(data: Any, i: Any, end: Any, letters: Any) -> tuple[Any, Any]:
+def _packed(data: Any, i: Any, end: int, letters: Any) -> tuple[Any, Any]:
     """Up to eight letters of a word from ``i`` on, packed into one number, and where they stop."""
     key = _U0
     stop = min(i + _U8, end)
@@ -128,7 +128,7 @@ def _packed(data: Any, i: Any, end: Any, letters: Any) -> tuple[Any, Any]:
 
 
 @njit(cache=True)
-def _hash(data: Any, start: Any, end: Any, key: Any, key_2: Any, letters: Any) -> Any:
+def _hash(data: Array, start: int, end: int, key: int, key_2: int, letters: Array) -> Any:
     """A 32-bit hash of all letters of a word; the first sixteen are in the keys."""
     rest = _U0
     for i in range(start + _U16, end):
@@ -138,7 +138,7 @@ def _hash(data: Any, start: Any, end: Any, key: Any, key_2: Any, letters: Any) -
 
 
 @njit(cache=True)
-def _scan(data: Any, i: Any, stop: Any, letters: Any, classes: Any, split: bool, words: Any) -> tuple[int, Any]:
+def _scan(data: Array, i: Any, stop: Any, letters: Array, classes: Array, split: bool, words: Array) -> tuple[int, Any]:
     """Fill ``words`` with the bounds, keys and hashes of the next words; gives how many, and where they stop.
 
     Words are found first and looked up later so that the processor can fetch many slots at a time.
@@ -170,7 +170,7 @@ def _scan(data: Any, i: Any, stop: Any, letters: Any, classes: Any, split: bool,
 
 
 @njit(cache=True)
-def _find(data: Any, word: Any, letters: Any, slots: Any, offsets: Any, pool: Any) -> tuple[Any, bool]:
+def _find(data: Array, word: Array, letters: Array, slots: Array, offsets: Array, pool: Array) -> tuple[Any, bool]:
     """Where the slot of a word starts, and whether the word is in it."""
     start, size = word[0], word[1] - word[0]
     mask = (np.uint64(len(slots)) >> _U2) - _U1
@@ -193,14 +193,14 @@ def _find(data: Any, word: Any, letters: Any, slots: Any, offsets: Any, pool: An
 
 @njit(cache=True)
 def _count(
-    data: Any,
-    ends: Any,
-    letters: Any,
-    classes: Any,
+    data: Array,
+    ends: Array,
+    letters: Array,
+    classes: Array,
     split: bool,
     tables: tuple[Any, Any, Any],
     n_terms: int,
-    state: Any,
+    state: Array,
     postings: tuple[Any, Any, Any, Any],
 ) -> int:
     """Process texts until all are done or a table is full; gives the number of terms known by then."""
@@ -245,7 +245,7 @@ def _count(
 
 
 @njit(cache=True)
-def _refill(slots: Any, old: Any, offsets: Any, pool: Any, letters: Any) -> None:
+def _refill(slots: Array, old: Array, offsets: Array, pool: Array, letters: Array) -> None:
     """Move the entries of a table to a larger, empty one."""
     mask = (np.uint64(len(slots)) >> _U2) - _U1
     for at in range(_U0, np.uint64(len(old)), _U4):
@@ -362,7 +362,7 @@ class Segment:
 
 
 @njit(cache=True)
-def _sizes(terms: Any, row_ends: Any, n_fields: int, place: Any, sizes: Any) -> None:
+def _sizes(terms: Array, row_ends: Array, n_fields: int, place: Array, sizes: Array) -> None:
     at = 0
     for row in range(len(row_ends)):
         field = row % n_fields
@@ -373,15 +373,15 @@ def _sizes(terms: Any, row_ends: Any, n_fields: int, place: Any, sizes: Any) -> 
 
 @njit(cache=True)
 def _scatter(
-    terms: Any,
-    counts: Any,
-    row_ends: Any,
+    terms: Array,
+    counts: Array,
+    row_ends: Array,
     n_fields: int,
     first_doc: int,
-    place: Any,
-    free: Any,
-    out_docs: Any,
-    out_counts: Any,
+    place: Array,
+    free: Array,
+    out_docs: Array,
+    out_counts: Array,
 ) -> None:
     """Put every posting into the first free slot of its field and term."""
     at = 0
@@ -427,7 +427,9 @@ def _indptr_of(sizes: Array) -> Array:
 
 
 @njit(cache=True)
-def _place_rows(rows: Any, indptr: Any, docs: Any, counts: Any, free: Any, out_docs: Any, out_counts: Any) -> None:
+def _place_rows(
+    rows: Array, indptr: Array, docs: Array, counts: Array, free: Array, out_docs: Array, out_counts: Array
+) -> None:
     """Append the postings of some terms; ``docs`` and ``counts`` hold only theirs."""
     for r in range(len(rows)):
         to = free[rows[r]]
@@ -488,7 +490,7 @@ def terms_by_group(groups: Array, n_groups: int) -> tuple[Array, Array]:
 
 
 @njit(cache=True)
-def _merge_runs(bounds: Any, n_runs: int, source: Any, target: Any) -> tuple[int, Any]:
+def _merge_runs(bounds: Array, n_runs: int, source: Array, target: Array) -> tuple[int, Any]:
     """Merge ascending runs of (document, count) pairwise until one is left; gives its length and its array."""
     while n_runs > 1:
         n = made = 0
@@ -516,7 +518,7 @@ def _merge_runs(bounds: Any, n_runs: int, source: Any, target: Any) -> tuple[int
 
 
 @njit(cache=True)
-def _group_size(indptr: Any, fields: Any, members: Any) -> tuple[Any, Any]:
+def _group_size(indptr: Array, fields: Array, members: Array) -> tuple[Any, Any]:
     """The number of postings of some terms, and of the (term, field) pairs that have any."""
     total = n_runs = np.int64(0)  # a plain 0 would make numba compile the callers twice
     for member in members:
@@ -528,7 +530,9 @@ def _group_size(indptr: Any, fields: Any, members: Any) -> tuple[Any, Any]:
 
 
 @njit(cache=True)
-def _merge_dense(postings: Any, fields: Any, members: Any, sums: Any, out_docs: Any, out_counts: Any, n: int) -> int:
+def _merge_dense(
+    postings: Arguments, fields: Array, members: Array, sums: Array, out_docs: Array, out_counts: Array, n: int
+) -> int:
     """Merge the postings of terms through a count for every document, all 0 before and after; gives the new end."""
     indptr, docs, counts = postings
     for member in members:
@@ -544,7 +548,9 @@ def _merge_dense(postings: Any, fields: Any, members: Any, sums: Any, out_docs: 
 
 
 @njit(cache=True)
-def _merge_sparse(postings: Any, fields: Any, members: Any, space: Any, out_docs: Any, out_counts: Any, n: int) -> int:
+def _merge_sparse(
+    postings: Arguments, fields: Array, members: Array, space: Arguments, out_docs: Array, out_counts: Array, n: int
+) -> int:
     """Merge the postings of terms run by run; gives the new end."""
     indptr, docs, counts = postings
     bounds, source, target = space
@@ -568,7 +574,15 @@ def _merge_sparse(postings: Any, fields: Any, members: Any, space: Any, out_docs
 
 @njit(cache=True)
 def _merge_groups(
-    postings: Any, fields: Any, members: Any, starts: Any, group: int, space: Any, sums: Any, lengths: Any, out: Any
+    postings: Arguments,
+    fields: Array,
+    members: Array,
+    starts: Array,
+    group: int,
+    space: Arguments,
+    sums: Array,
+    lengths: Array,
+    out: Arguments,
 ) -> int:
     """Merge the postings of group after group, until all are done or room may run out; gives the next group."""
     indptr, docs, counts = postings
@@ -637,7 +651,7 @@ _MAX = np.int64(2**31 - 1)
 
 
 @njit(cache=True, nogil=True)
-def first_unsound(terms: Any, indptr: Any, docs: Any, counts: Any, n_docs: int) -> int:
+def first_unsound(terms: Array, indptr: Array, docs: Array, counts: Array, n_docs: int) -> int:
     """The position of the first term whose postings are not sound, or -1.
 
     Its documents must exist and ascend, and its counts must be at least 1. The boundaries have been checked. The loop
@@ -660,7 +674,7 @@ def first_unsound(terms: Any, indptr: Any, docs: Any, counts: Any, n_docs: int) 
 
 
 @njit(cache=True, nogil=True)
-def add_counts(docs: Any, counts: Any, sums: Any) -> bool:
+def add_counts(docs: Array, counts: Array, sums: Array) -> bool:
     """Add the counts of sound postings to their documents; whether all sums stay within 32 bits."""
     for j in range(docs.size):
         total = sums[docs[j]] + np.int64(counts[j])

@@ -351,7 +351,7 @@ def _described(value: Any) -> str:
     return "None" if value is None else f"of the type {type(value).__name__}"
 
 
-def positive_integer(value: Any, name: str) -> int:
+def positive_integer(value: int, name: str) -> int:
     """A positive integer, or an error that names it."""
     try:
         integer = 0 if isinstance(value, bool) else operator.index(value)

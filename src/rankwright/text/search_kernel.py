@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from rankwright._types import Array
+from rankwright._types import Arguments, Array
 
 BUFFER = 2048
 """Minimum size of the buffer of :func:`best_keys`; twice k if that is more."""
@@ -51,7 +51,7 @@ def keys_to_scores(keys: Array) -> Array:
 
 
 @njit(cache=True, nogil=True)
-def sum_squares(weights: Any, indptr: Any, docs: Any, counts: Any, squares: Any) -> None:
+def sum_squares(weights: Array, indptr: Array, docs: Array, counts: Array, squares: Array) -> None:
     """Add the squares of w (1 + ln c) of every document."""
     for t in range(weights.size):
         for j in range(indptr[t], indptr[t + 1]):
@@ -60,7 +60,7 @@ def sum_squares(weights: Any, indptr: Any, docs: Any, counts: Any, squares: Any)
 
 
 @njit(cache=True, nogil=True)
-def impact_of(form: int, w: Any, c: Any, m: Any) -> Any:
+def impact_of(form: int, w: float, c: float, m: float) -> Any:
     """The impact of a term of weight w that occurs c times in a document with the factor m."""
     if form == 0:
         return w * c / (c + m)
@@ -71,7 +71,15 @@ def impact_of(form: int, w: Any, c: Any, m: Any) -> Any:
 
 @njit(cache=True, nogil=True)
 def fill_impacts(
-    forms: Any, terms: Any, weights: Any, factors: Any, indptr: Any, docs: Any, counts: Any, impacts: Any, lowest: Any
+    forms: Array,
+    terms: Array,
+    weights: Array,
+    factors: Array,
+    indptr: Array,
+    docs: Array,
+    counts: Array,
+    impacts: Array,
+    lowest: Array,
 ) -> None:
     """Set the impacts of some terms on their documents under every function, and the lowest of each term.
 
@@ -92,13 +100,13 @@ def fill_impacts(
 
 
 @njit(cache=True, nogil=True)
-def _add(docs: Any, impacts: Any, weight: Any, sums: Any) -> None:
+def _add(docs: Array, impacts: Array, weight: float, sums: Array) -> None:
     for j in range(docs.size):
         sums[docs[j]] += weight * impacts[j]
 
 
 @njit(cache=True, nogil=True)
-def add_up(terms: Any, weights: Any, indptr: Any, docs: Any, impacts: Any, sums: Any) -> None:
+def add_up(terms: Array, weights: Array, indptr: Array, docs: Array, impacts: Array, sums: Array) -> None:
     """Add the weighted impacts of terms, in their order."""
     for i in range(terms.size):
         start, stop = indptr[terms[i]], indptr[terms[i] + 1]
@@ -106,20 +114,20 @@ def add_up(terms: Any, weights: Any, indptr: Any, docs: Any, impacts: Any, sums:
 
 
 @njit(cache=True, nogil=True)
-def key_of(score: Any, doc: Any) -> Any:
+def key_of(score: float, doc: int) -> Any:
     bits = np.float32(score).view(np.uint32)
     turned = np.uint64(bits if bits >= _SIGN else bits ^ _OTHERS)
     return (turned << _HALF) | np.uint64(doc)
 
 
 @njit(cache=True, nogil=True)
-def _score(key: Any) -> Any:
+def _score(key: int) -> Any:
     bits = np.uint32(key >> _HALF)
     return np.uint32(bits if bits >= _SIGN else bits ^ _OTHERS).view(np.float32)
 
 
 @njit(cache=True, nogil=True)
-def select(keys: Any, n: int, k: int) -> None:
+def select(keys: Array, n: int, k: int) -> None:
     """Move the k lowest of the first n keys to the front, the k-th of them last (Hoare's quickselect)."""
     low, high = 0, n - 1
     while low < high:
@@ -147,7 +155,9 @@ def select(keys: Any, n: int, k: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _likely_bound(docs: Any, impacts: Any, weight: Any, size: Any, priors: Any, sums: Any, k: int, keys: Any) -> Any:
+def _likely_bound(
+    docs: Array, impacts: Array, weight: float, size: float, priors: Array, sums: Array, k: int, keys: Array
+) -> Any:
     """A score that k documents of a list very likely reach, estimated from a sample; -inf for short lists."""
     stride = docs.size // _SAMPLE
     if stride < 2 or docs.size < 4 * k:
@@ -169,17 +179,17 @@ def _likely_bound(docs: Any, impacts: Any, weight: Any, size: Any, priors: Any, 
 
 @njit(cache=True, nogil=True)
 def _offer(
-    docs: Any,
-    impacts: Any,
-    weight: Any,
-    size: Any,
-    priors: Any,
-    sums: Any,
-    done: Any,
-    bound: Any,
-    tied: Any,
+    docs: Array,
+    impacts: Array,
+    weight: float,
+    size: float,
+    priors: Array,
+    sums: Array,
+    done: float,
+    bound: float,
+    tied: int,
     begin: int,
-    keys: Any,
+    keys: Array,
     n: int,
 ) -> Any:
     """Offer the documents of a list from ``begin`` until its end or until the buffer is full; gives position and n."""
@@ -199,7 +209,15 @@ def _offer(
 
 @njit(cache=True, nogil=True)
 def _one_query(
-    terms: Any, weights: Any, size: Any, is_positive: bool, postings: Any, priors: Any, k: int, sums: Any, keys: Any
+    terms: Array,
+    weights: Array,
+    size: float,
+    is_positive: bool,
+    postings: Arguments,
+    priors: Array,
+    k: int,
+    sums: Array,
+    keys: Array,
 ) -> int:
     """Leave the best k keys in front, unordered; gives how many there are.
 
@@ -249,7 +267,15 @@ def _one_query(
 
 @njit(cache=True, nogil=True)
 def best_keys(
-    queries: Any, postings: Any, priors: Any, lowest: Any, k: int, sums: Any, keys: Any, best_indptr: Any, best: Any
+    queries: Arguments,
+    postings: Arguments,
+    priors: Array,
+    lowest: Array,
+    k: int,
+    sums: Array,
+    keys: Array,
+    best_indptr: Array,
+    best: Array,
 ) -> None:
     """The keys of the top k documents of each query, unordered.
 
@@ -278,7 +304,9 @@ def best_keys(
 
 
 @njit(cache=True, nogil=True)
-def flag_best(scores: Any, docs: Any, bound: Any, k: int, places: Any, buckets: Any, keys: Any, flags: Any) -> None:
+def flag_best(
+    scores: Array, docs: Array, bound: float, k: int, places: Array, buckets: Array, keys: Array, flags: Array
+) -> None:
     """Flag the k best documents with scores above a bound, ties in ascending order of documents.
 
     Scores fall into buckets of equal width, best first; only the one where the k-th is has to be looked at closely. The
@@ -324,16 +352,16 @@ def flag_best(scores: Any, docs: Any, bound: Any, k: int, places: Any, buckets: 
 
 @njit(cache=True, nogil=True)
 def mark_best(
-    queries: Any,
-    postings: Any,
-    function_priors: Any,
-    lowest: Any,
+    queries: Arguments,
+    postings: Arguments,
+    function_priors: Arguments,
+    lowest: Array,
     n_sources: int,
     k: int,
-    places: Any,
-    matching: Any,
-    sums: Any,
-    marks: Any,
+    places: Array,
+    matching: Array,
+    sums: Array,
+    marks: Array,
 ) -> None:
     """Mark the top k documents of each query under each of the first ``n_sources`` functions.
 
@@ -387,14 +415,14 @@ def mark_best(
 
 @njit(cache=True, nogil=True)
 def fill_scores(
-    queries: Any,
-    postings: Any,
-    function_priors: Any,
-    row_indptr: Any,
-    rows: Any,
-    columns: Any,
-    places: Any,
-    out: Any,
+    queries: Arguments,
+    postings: Arguments,
+    function_priors: Arguments,
+    row_indptr: Array,
+    rows: Array,
+    columns: Array,
+    places: Array,
+    out: Array,
 ) -> None:
     """Set the scores of every row under every function.
 
@@ -440,7 +468,9 @@ def fill_scores(
 
 
 @njit(cache=True, nogil=True)
-def fill_sums(queries: Any, postings: Any, row_indptr: Any, rows: Any, places: Any, out: Any) -> None:
+def fill_sums(
+    queries: Arguments, postings: Arguments, row_indptr: Array, rows: Array, places: Array, out: Array
+) -> None:
     """Add the six sums over terms to the rows of ``out``, all 0; ``places`` is all 0 before and after."""
     query_indptr, terms, rarities, idfs = queries
     indptr, docs, counts, lengths = postings

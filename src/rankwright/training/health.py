@@ -55,7 +55,7 @@ _A_ROW = 5  # losses in a row of bars
 _LEAST_BARS = 4  # room for at least this many per loss
 
 
-def ranker_for(loss: Any, **settings: Any) -> Any:
+def ranker_for(loss: str, **settings: Any) -> Any:
     """The ranker of a loss: RankingSVM for ``"pairs"``, StructuredSVM on the papers' problem for everything else."""
     if isinstance(loss, str) and loss.strip().lower() == "pairs":
         return RankingSVM(**settings)
@@ -310,7 +310,7 @@ def _products_seconds(data: RankingData, coef: Array) -> float:
 
 
 @njit(cache=True, nogil=True, fastmath=FASTMATH)
-def _products(X: Any, indptr: Any, weights: Any, coef: Any, scores: Any, plane: Any) -> None:
+def _products(X: Any, indptr: Array, weights: Array, coef: Array, scores: Array, plane: Array) -> None:
     for q in range(indptr.size - 1):
         start, stop = indptr[q], indptr[q + 1]
         row_scores(X, start, stop, weights, scores)

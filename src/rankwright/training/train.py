@@ -91,7 +91,7 @@ class Trained(Displayed):
             for part, evaluation in self.evaluations.items()
         }
 
-    def _of_clicks(self, part: str, weights: Any) -> float:
+    def _of_clicks(self, part: str, weights: Array | None) -> float:
         """The measure of a part whose labels are clicks."""
         data = self.parts[part]
         scores = self.model.predict(data)
@@ -196,7 +196,7 @@ def plan(
     *,
     measure: str | Measure | None = None,
     validated: bool = False,
-    random_state: Any = 0,
+    random_state: int = 0,
     n_jobs: int | None = None,
 ) -> Plan:
     """Decide what to train, and check it.
@@ -243,7 +243,7 @@ def train(
     *,
     settings: Mapping[str, Any] | None = None,
     measure: str | Measure | None = None,
-    random_state: Any = 0,
+    random_state: int = 0,
     n_jobs: int | None = None,
     start: Any = None,
     callback: Callable[[Any], Any] | None = None,

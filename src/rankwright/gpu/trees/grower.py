@@ -120,7 +120,7 @@ class DeviceGrower:
             device.upload(np.array([salt], np.uint64).view(np.int64), self._salt)
 
     def launch(
-        self, stream: Any, gradients: Any, weights: Any, scores: Any, newton: bool, shrinkage: float, nodes: Nodes
+        self, stream: int, gradients: Array, weights: Array, scores: Array, newton: bool, shrinkage: float, nodes: Nodes
     ) -> None:
         """Grow a tree and add the values of its leaves to ``scores``."""
         n = self.bins.n_rows
@@ -137,7 +137,7 @@ class DeviceGrower:
         if self._tree_rows < 1.0:
             rows.add_tree[row_blocks(n), ROW_THREADS, stream](self.bins.codes, *nodes, self._drawn, scores)
 
-    def _pack(self, gradients: Any, weights: Any, newton: bool, stream: Any) -> None:
+    def _pack(self, gradients: Array, weights: Array, newton: bool, stream: int) -> None:
         grid = (row_blocks(gradients.size), ROW_THREADS, stream)
         rows.start_sums[device.blocks(1), ROW_THREADS, stream](self._facts, self._totals, self._leaf_sums)
         rows.largest[grid](gradients, weights, self._facts)
@@ -146,7 +146,7 @@ class DeviceGrower:
         if self.bins.categorical:
             rows.smooth_categories[grid](self._pairs, self._smooth_rows, self._hessians, self._smooth)
 
-    def _grow(self, nodes: Nodes, stream: Any) -> None:
+    def _grow(self, nodes: Nodes, stream: int) -> None:
         """Grow the tree: three launches a split, four where there are categories."""
         n, sampled = self.bins.n_rows, self._share < 1.0
         started = (self._salt, self._rows, self._sums, self._leaves, self._reals, self._now, self._squares)
@@ -160,7 +160,7 @@ class DeviceGrower:
         tree = (self._leaves, self._reals, self._tables, self._now)
         leaves.finish[device.blocks(1), ROW_THREADS, stream](tree, sampled, nodes)
 
-    def _look(self, nodes: Nodes, stream: Any) -> None:
+    def _look(self, nodes: Nodes, stream: int) -> None:
         """Add up the rows of the children of the last split, and find their best splits."""
         n_tiles, d, cores = self.bins.codes.shape[0], len(self.bins.ends), device.multiprocessors()
         parts = max(1, _BLOCKS * cores // n_tiles, -(-device.blocks(1) // n_tiles))
@@ -182,7 +182,7 @@ class DeviceGrower:
             leaves.search_special[searching, _SEARCHING, stream](*inputs, self._special)
 
 
-def add_tree(bins: DeviceBins, nodes: Nodes, scores: Any) -> None:
+def add_tree(bins: DeviceBins, nodes: Nodes, scores: Array) -> None:
     """Add a tree to the scores of other rows; all are on the device."""
     rows.add_tree[row_blocks(bins.n_rows), ROW_THREADS](bins.codes, *nodes, device.upload(np.zeros(0, bool)), scores)
 
@@ -219,7 +219,7 @@ class DeviceTrees:
         self._nodes, self._valid = grower.nodes(), list(valid)
         self._launches = Recorded(grower.launch)
 
-    def fit(self, gradients: Any, weights: Any, scores: Any) -> None:
+    def fit(self, gradients: Array, weights: Array, scores: Array) -> None:
         number = len(self.trees)
         self._grower.draw(np.random.default_rng([self._seed, number]), salts_of(self._seed, number)[1])
         self._launches(gradients, weights, scores, self._newton, self._shrinkage, self._nodes)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numba import cuda, float64, int32, int64
 
+from rankwright._types import Arguments, Array
 from rankwright.boosting.binning import MISSING
 from rankwright.data.hashes import child_salt, is_drawn, of_feature
 from rankwright.gpu.blockwise import add_up, scan
@@ -43,7 +44,8 @@ FEATURE, LAST, MISSING_LEFT, IS_SET, LEFT_NODE, VALUE, NODE_GAIN, COUNT, OF_NODE
 
 @cuda.jit(cache=True)
 def start_tree(
-    n_rows: Any, all_rows: bool, salt: Any, rows: Any, sums: Any, leaves: Any, reals: Any, now: Any, squares: Any
+    n_rows: Array, all_rows: bool, salt: Array, rows: Array, sums: Array, leaves: Array, reals: Array, now: Array,
+    squares: Array
 ) -> None:  # fmt: skip
     """The first ``n_rows[0]`` of the first list are one leaf, all rows in their order or those there; sums are 0."""
     first, step = cuda.grid(1), cuda.gridsize(1)
@@ -62,7 +64,7 @@ def start_tree(
 
 
 @cuda.jit(device=True, cache=True)
-def child_of(leaves: Any, now: Any, child: int, sampled: bool) -> Any:
+def child_of(leaves: Array, now: Array, child: int, sampled: bool) -> Any:
     """First row, one past the last, their list and their histogram: of the smaller child (0) or the larger one (1).
 
     Before the first split the root is the smaller one, and the other has no rows. The histogram of a larger child takes
@@ -82,7 +84,7 @@ def child_of(leaves: Any, now: Any, child: int, sampled: bool) -> Any:
 
 
 @cuda.jit(device=True, cache=True)
-def is_in(words: Any, code: int) -> bool:
+def is_in(words: Array, code: int) -> bool:
     """Whether a set of bins has this one."""
     return (words[code >> 5] >> (code & 31)) & 1 == 1
 
@@ -101,7 +103,7 @@ _ROWS_A_PART = 1 << 10  # that a block sums up, at least
 
 
 @cuda.jit(cache=True)
-def divide(bins: Any, rows: Any, leaves: Any, now: Any, tables: Any) -> None:
+def divide(bins: Array, rows: Array, leaves: Array, now: Array, tables: Array) -> None:
     """Move the rows of the leaf that is split to the other list: those that go left to the front, others last."""
     counts = cuda.shared.array(THREADS, int32)
     base = cuda.shared.array(2, int32)
@@ -145,7 +147,7 @@ def divide(bins: Any, rows: Any, leaves: Any, now: Any, tables: Any) -> None:
 
 
 @cuda.jit(device=True, cache=True)
-def salt_of(leaves: Any, now: Any, child: int) -> Any:
+def salt_of(leaves: Array, now: Array, child: int) -> Any:
     """What the smaller child (0) or the larger one (1) draws by."""
     salt = np.uint64(leaves[now[SPLIT], SALT])
     if now[LEAVES] == 0:
@@ -154,19 +156,23 @@ def salt_of(leaves: Any, now: Any, child: int) -> Any:
 
 
 @cuda.jit(cache=True)
-def add_rows(packed_bins: Any, rows: Any, pairs: Any, leaves: Any, now: Any, sums: Any) -> None:
+def add_rows(packed_bins: Array, rows: Array, pairs: Array, leaves: Array, now: Array, sums: Array) -> None:
     """Histograms of the smaller child: a block for each tile of features (x) and part of the rows (y)."""
     _add_rows(packed_bins, rows, pairs, leaves, now, sums, None)
 
 
 @cuda.jit(cache=True)
-def add_samples(packed_bins: Any, rows: Any, pairs: Any, leaves: Any, now: Any, sums: Any, share: float) -> None:
+def add_samples(
+    packed_bins: Array, rows: Array, pairs: Array, leaves: Array, now: Array, sums: Array, share: float
+) -> None:
     """Histograms of samples of both children (z)."""
     _add_rows(packed_bins, rows, pairs, leaves, now, sums, share)
 
 
 @cuda.jit(device=True, cache=True)
-def _add_rows(packed_bins: Any, rows: Any, pairs: Any, leaves: Any, now: Any, sums: Any, share: Any) -> None:
+def _add_rows(
+    packed_bins: Array, rows: Array, pairs: Array, leaves: Array, now: Array, sums: Array, share: Any
+) -> None:
     """The rows of a child, or the ``share`` of them that it draws: None is all, and leaves out the code for that."""
     shared = cuda.shared.array(SIZE, int32)
     if now[SPLIT] < 0:
@@ -207,7 +213,7 @@ def _add_rows(packed_bins: Any, rows: Any, pairs: Any, leaves: Any, now: Any, su
 
 
 @cuda.jit(device=True, cache=True)
-def _add_word(own: Any, word: int, value: int, count: int, half: int, turn: int, word_at: int) -> None:
+def _add_word(own: Array, word: int, value: int, count: int, half: int, turn: int, word_at: int) -> None:
     """Add a row to the histograms of the four features of a word; of counts, half of a warp adds two each."""
     for step in range(4):
         at = (step + turn) & 3
@@ -220,7 +226,7 @@ def _add_word(own: Any, word: int, value: int, count: int, half: int, turn: int,
 
 
 @cuda.jit(cache=True)
-def add_squares(rows: Any, pairs: Any, leaves: Any, now: Any, share: float, squares: Any) -> None:
+def add_squares(rows: Array, pairs: Array, leaves: Array, now: Array, share: float, squares: Array) -> None:
     """Squares of the gradients of both children (y), or of their samples; |gradients| sum to less than 2³¹."""
     held = cuda.shared.array(THREADS, int64)
     if now[SPLIT] < 0:
@@ -246,7 +252,7 @@ _LEAST = 1  # units of hessian in a part
 
 
 @cuda.jit(device=True, cache=True)
-def load(sums: Any, slot: int, minuend: int, n_tiles: int, feature: int, values: Any) -> None:
+def load(sums: Array, slot: int, minuend: int, n_tiles: int, feature: int, values: Array) -> None:
     """The histogram of a feature to shared memory; of a larger child it is ``minuend``'s less ``slot``'s, and stays."""
     base = (slot * n_tiles + feature // TILE) * SIZE
     parent = (minuend * n_tiles + feature // TILE) * SIZE
@@ -263,7 +269,7 @@ def load(sums: Any, slot: int, minuend: int, n_tiles: int, feature: int, values:
 
 
 @cuda.jit(device=True, cache=True)
-def _before(values: Any, running: Any, kind: int, first: int, width: int) -> Any:
+def _before(values: Array, running: Array, kind: int, first: int, width: int) -> Any:
     """The sum of all bins before a thread's own, missing values apart."""
     total = 0
     for b in range(first, min(first + width, MISSING)):
@@ -275,7 +281,7 @@ def _before(values: Any, running: Any, kind: int, first: int, width: int) -> Any
 
 
 @cuda.jit(device=True, cache=True)
-def totals_of(values: Any, running: Any) -> Any:
+def totals_of(values: Array, running: Array) -> Any:
     """Gradients, hessians and counts: of all rows, of missing values, and of the bins before a thread's own."""
     width, end = 256 // cuda.blockDim.x, cuda.blockDim.x - 1
     first = cuda.threadIdx.x * width
@@ -296,7 +302,7 @@ def _gain(g_left: int, h_left: int, g: int, h: int) -> float:
 
 
 @cuda.jit(device=True, cache=True)
-def largest_gain(gains: Any, codes: Any) -> None:
+def largest_gain(gains: Array, codes: Array) -> None:
     """The largest gain of the threads of a block, the lowest code of equal ones, to place 0."""
     t, step = cuda.threadIdx.x, cuda.blockDim.x // 2
     cuda.syncthreads()
@@ -311,7 +317,7 @@ def largest_gain(gains: Any, codes: Any) -> None:
 
 @cuda.jit(device=True, cache=True)
 def best_split(
-    values: Any, running: Any, gains: Any, codes: Any, n_bins: int, min_rows: int, bounded: Any
+    values: Array, running: Array, gains: Array, codes: Array, n_bins: int, min_rows: int, bounded: Any
 ) -> float:  # fmt: skip
     """The best split, a gain and a code to place 0 of ``gains`` and ``codes``; −1 if there is none.
 
@@ -375,7 +381,7 @@ def _bounded_gain(g_left: float, h_left: float, g: float, h: float, low: float, 
 
 
 @cuda.jit(device=True, cache=True)
-def _limit(values: Any, code: int, low: float, high: float) -> float:
+def _limit(values: Array, code: int, low: float, high: float) -> float:
     """The mean of the best values of both parts of a split within bounds."""
     g = h = g_left = h_left = 0
     for b in range(256):
@@ -391,7 +397,9 @@ def _limit(values: Any, code: int, low: float, high: float) -> float:
 
 
 @cuda.jit(device=True, cache=True)
-def _sort_bins(values: Any, running: Any, n_bins: int, smooth: float, means: Any, order: Any, moved: Any) -> None:
+def _sort_bins(
+    values: Array, running: Array, n_bins: int, smooth: float, means: Array, order: Array, moved: Array
+) -> None:
     """The bins of a categorical feature by their smoothed means, equal ones in order; that of missing values stays."""
     t, threads = cuda.threadIdx.x, cuda.blockDim.x
     total, _, _ = totals_of(values, running)
@@ -421,7 +429,7 @@ def _sort_bins(values: Any, running: Any, n_bins: int, smooth: float, means: Any
 
 
 @cuda.jit(device=True, cache=True)
-def _chance_gain(values: Any, n_bins: int, noise: float) -> float:
+def _chance_gain(values: Array, n_bins: int, noise: float) -> float:
     """What a split of categories gains by chance if they all are the same: by one thread, in the order of the CPU."""
     roots, hessian = 0.0, 0.0
     for b in range(n_bins):
@@ -432,7 +440,7 @@ def _chance_gain(values: Any, n_bins: int, noise: float) -> float:
 
 
 @cuda.jit(device=True, cache=True)
-def _note_set(order: Any, n_bins: int, code: int, table: Any) -> None:
+def _note_set(order: Array, n_bins: int, code: int, table: Array) -> None:
     """The set of bins that go left; by one thread."""
     for word in range(WORDS):
         table[word] = 0
@@ -444,8 +452,8 @@ def _note_set(order: Any, n_bins: int, code: int, table: Any) -> None:
 
 @cuda.jit(device=True, cache=True)
 def special_split(
-    feature: int, values: Any, running: Any, gains: Any, codes: Any, n_bins: int, min_rows: int, bounds: Any,
-    squares: int, special: Any, found: Any, table: Any,
+    feature: int, values: Array, running: Array, gains: Array, codes: Array, n_bins: int, min_rows: int,
+    bounds: Arguments, squares: int, special: Arguments, found: Array, table: Array,
 ) -> None:  # fmt: skip
     """The best split of a feature of any kind, to ``found``: its gain, its code, and the limit that it sets.
 
@@ -491,7 +499,9 @@ FOUND = 3
 
 
 @cuda.jit(cache=True)
-def search(sums: Any, features: Any, limits: Any, state: Any, nodes: Any, found: Any) -> None:
+def search(
+    sums: Array, features: Arguments, limits: Arguments, state: Arguments, nodes: Arguments, found: Arguments
+) -> None:
     """The best split of every feature (x) of both children (y); the last block chooses what is split next.
 
     `features`: for every feature its bins, whether the tree may use it, its place among those that vary. `limits`:
@@ -504,7 +514,8 @@ def search(sums: Any, features: Any, limits: Any, state: Any, nodes: Any, found:
 
 @cuda.jit(cache=True)
 def search_special(
-    sums: Any, features: Any, limits: Any, state: Any, nodes: Any, found: Any, special: Any
+    sums: Array, features: Arguments, limits: Arguments, state: Arguments, nodes: Arguments, found: Arguments,
+    special: Arguments
 ) -> None:  # fmt: skip
     """The same where some features are categories, or have directions.
 
@@ -516,7 +527,8 @@ def search_special(
 
 @cuda.jit(device=True, cache=True)
 def _search(
-    sums: Any, features: Any, limits: Any, state: Any, nodes: Any, found: Any, special: Any
+    sums: Array, features: Arguments, limits: Arguments, state: Arguments, nodes: Arguments, found: Arguments,
+    special: Any
 ) -> None:  # fmt: skip
     values = cuda.shared.array((3, 256), int32)
     running = cuda.shared.array((3, THREADS), int32)
@@ -557,7 +569,7 @@ def _search(
 
 
 @cuda.jit(device=True, cache=True)
-def _is_drawn(feature: int, salt: Any, allowed: Any, places: Any, n_drawn: int) -> bool:
+def _is_drawn(feature: int, salt: int, allowed: Array, places: Array, n_drawn: int) -> bool:
     """Whether a node draws a feature: fewer than ``n_drawn`` have a lower number."""
     number, before = of_feature(places[feature], salt), 0
     for first in range(0, allowed.size, cuda.blockDim.x):
@@ -571,7 +583,7 @@ def _is_drawn(feature: int, salt: Any, allowed: Any, places: Any, n_drawn: int) 
 
 
 @cuda.jit(device=True, cache=True)
-def _bounds_of(leaves: Any, reals: Any, now: Any, child: int, ways: Any) -> Any:
+def _bounds_of(leaves: Array, reals: Array, now: Array, child: int, ways: Array) -> Any:
     """The bounds of the value of the smaller child (0) or the larger one (1)."""
     leaf = now[SPLIT]
     low, high = reals[leaf, LOW], reals[leaf, HIGH]
@@ -581,7 +593,7 @@ def _bounds_of(leaves: Any, reals: Any, now: Any, child: int, ways: Any) -> Any:
 
 
 @cuda.jit(device=True, cache=True)
-def _bounds_below(leaves: Any, reals: Any, leaf: int, is_left: bool, ways: Any) -> Any:
+def _bounds_below(leaves: Array, reals: Array, leaf: int, is_left: bool, ways: Array) -> Any:
     """The bounds of the value of a child of a leaf; a split that only sets missing values apart has no limit."""
     low, high, feature = reals[leaf, LOW], reals[leaf, HIGH], leaves[leaf, SPLIT_FEATURE]
     way = ways[feature] if leaves[leaf, CODE] < BY_SET else 0
@@ -595,7 +607,8 @@ def _bounds_below(leaves: Any, reals: Any, leaf: int, is_left: bool, ways: Any) 
 
 @cuda.jit(device=True, cache=True)
 def _settle(
-    state: Any, nodes: Any, found: Any, sampled: bool, special: Any, gains: Any, codes: Any
+    state: Arguments, nodes: Arguments, found: Arguments, sampled: bool, special: Arguments | None, gains: Array,
+    codes: Array
 ) -> None:  # fmt: skip
     """Record the children and their best splits, and choose the leaf to split next: one block."""
     leaves, reals, _, now = state
@@ -629,7 +642,7 @@ def _settle(
 
 
 @cuda.jit(device=True, cache=True)
-def _note_split(state: Any, found: Any, child: int, feature: int) -> None:
+def _note_split(state: Arguments, found: Arguments, child: int, feature: int) -> None:
     """The best split of a child that was just recorded: the left one is where its parent was, the right one is last."""
     leaves, reals, tables, now = state
     leaf, n_leaves = now[SPLIT], now[LEAVES]
@@ -646,7 +659,7 @@ def _note_split(state: Any, found: Any, child: int, feature: int) -> None:
 
 
 @cuda.jit(device=True, cache=True)
-def _commit(state: Any, nodes: Any, sampled: bool, special: Any) -> None:
+def _commit(state: Arguments, nodes: Arguments, sampled: bool, special: Any) -> None:
     """Put the children in the place of the leaf that was split: one block."""
     leaves, reals, tables, now = state
     leaf, n_leaves = now[SPLIT], now[LEAVES]
@@ -677,7 +690,7 @@ def _commit(state: Any, nodes: Any, sampled: bool, special: Any) -> None:
 
 
 @cuda.jit(device=True, cache=True)
-def _set_node(nodes: Any, node: int, below: int, feature: int, code: int, gain: float, table: Any) -> None:
+def _set_node(nodes: Arguments, node: int, below: int, feature: int, code: int, gain: float, table: Array) -> None:
     numbers = nodes[0][node]
     numbers[FEATURE], numbers[LEFT_NODE], numbers[NODE_GAIN], numbers[VALUE] = feature, below, gain, 0.0
     numbers[LAST], numbers[MISSING_LEFT], numbers[IS_SET] = code & 255, (code >> 8) & 1, 1.0 if code >= BY_SET else 0.0
@@ -687,7 +700,7 @@ def _set_node(nodes: Any, node: int, below: int, feature: int, code: int, gain: 
 
 
 @cuda.jit(device=True, cache=True)
-def _set_leaf(leaves: Any, leaf: int, node: int, rows: Any, place: int, salt: Any, nodes: Any) -> None:
+def _set_leaf(leaves: Array, leaf: int, node: int, rows: Arguments, place: int, salt: int, nodes: Arguments) -> None:
     leaves[leaf, NODE], leaves[leaf, PLACE], leaves[leaf, SALT] = node, place, np.int64(salt)
     leaves[leaf, START], leaves[leaf, STOP], leaves[leaf, SIDE], leaves[leaf, SLOT] = rows
     numbers = nodes[0][node]
@@ -695,7 +708,7 @@ def _set_leaf(leaves: Any, leaf: int, node: int, rows: Any, place: int, salt: An
 
 
 @cuda.jit(cache=True)
-def finish(state: Any, sampled: bool, nodes: Any) -> None:
+def finish(state: Arguments, sampled: bool, nodes: Arguments) -> None:
     """Record the children of the last split, which are not split again."""
     if state[3][SPLIT] >= 0 and cuda.blockIdx.x == 0:
         _commit(state, nodes, sampled, None)

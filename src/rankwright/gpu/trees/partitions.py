@@ -53,7 +53,7 @@ class RowBlock:
     none are. `first`: the number of the first one in the partition.
     """
 
-    def __init__(self, codes: Any, keys: Array, first: int) -> None:
+    def __init__(self, codes: Array, keys: Array, first: int) -> None:
         self.stays, self.first, self.n_rows = not isinstance(codes, np.ndarray), first, int(codes.shape[1])
         self._codes, self._keys = codes, device.upload(keys) if self.stays else keys
         self._rows: Any = None
@@ -283,7 +283,8 @@ def _taken(there: LoadedBlock, node: int) -> tuple[Array, Array, Array]:
 
 @cuda.jit(cache=True)
 def _take(
-    bins: Any, rows: Any, start: int, side: int, pairs: Any, keys: Any, own_bins: Any, own_pairs: Any, own_keys: Any
+    bins: Array, rows: Array, start: int, side: int, pairs: Array, keys: Array, own_bins: Array, own_pairs: Array,
+    own_keys: Array
 ) -> None:  # fmt: skip
     for k in range(cuda.grid(1), own_pairs.shape[0], cuda.gridsize(1)):
         row = rows[side, start + k]
@@ -296,7 +297,8 @@ def _take(
 
 @cuda.jit(cache=True)
 def _add_pairs(
-    words: Any, rows: Any, start: int, stop: int, side: int, pairs: Any, keys: Any, salt: Any, share: float, sums: Any
+    words: Array, rows: Array, start: int, stop: int, side: int, pairs: Array, keys: Array, salt: int, share: float,
+    sums: Array
 ) -> None:  # fmt: skip
     """Sums of the rows of a node: a block for each word of four features (x) and part of the rows (y)."""
     gradients = cuda.shared.array(_BINS, int64)
@@ -326,7 +328,7 @@ def _add_pairs(
 
 @cuda.jit(cache=True)
 def _total_pairs(
-    rows: Any, start: int, stop: int, side: int, pairs: Any, keys: Any, salt: Any, share: float, totals: Any
+    rows: Array, start: int, stop: int, side: int, pairs: Array, keys: Array, salt: int, share: float, totals: Array
 ) -> None:  # fmt: skip
     """Gradients, hessians and rows of a node, and squares of the gradients of those that are drawn."""
     held = cuda.shared.array(THREADS, int64)

@@ -117,7 +117,7 @@ def bins_like(
 
 
 @cuda.jit(cache=True)
-def _assign(X: Any, places: Any, table: Any, sizes: Any, codes: Any, missing: Any) -> None:
+def _assign(X: Array, places: Array, table: Array, sizes: Array, codes: Array, missing: Array) -> None:
     """Bins of a tile of features (x) for a part of the rows (y), by bisection; as `binning._fill` does it."""
     ends = cuda.shared.array((TILE, 256), float64)
     tile, t = cuda.blockIdx.x, cuda.threadIdx.x
@@ -162,7 +162,7 @@ TOTALS = 2
 
 
 @cuda.jit(cache=True)
-def start_sums(facts: Any, totals: Any, leaf_sums: Any) -> None:
+def start_sums(facts: Array, totals: Array, leaf_sums: Array) -> None:
     """Everything that is summed is 0."""
     first, step = cuda.grid(1), cuda.gridsize(1)
     for i in range(first, leaf_sums.shape[0], step):
@@ -173,7 +173,7 @@ def start_sums(facts: Any, totals: Any, leaf_sums: Any) -> None:
 
 
 @cuda.jit(cache=True)
-def largest(gradients: Any, hessians: Any, facts: Any) -> None:
+def largest(gradients: Array, hessians: Array, facts: Array) -> None:
     """The largest |gradient| and hessian."""
     highest = cuda.shared.array((2, THREADS), float64)
     t, step = cuda.threadIdx.x, cuda.blockDim.x // 2
@@ -193,7 +193,7 @@ def largest(gradients: Any, hessians: Any, facts: Any) -> None:
 
 
 @cuda.jit(device=True, cache=True)
-def _add_both(first: int, second: int, held: Any, sums: Any, row: int) -> None:
+def _add_both(first: int, second: int, held: Array, sums: Array, row: int) -> None:
     """Add two whole numbers of every thread of a block to a row of sums."""
     first, second = add_up(first, held), add_up(second, held)
     if cuda.threadIdx.x == 0:
@@ -202,7 +202,7 @@ def _add_both(first: int, second: int, held: Any, sums: Any, row: int) -> None:
 
 
 @cuda.jit(cache=True)
-def total(gradients: Any, hessians: Any, facts: Any, totals: Any) -> None:
+def total(gradients: Array, hessians: Array, facts: Array, totals: Array) -> None:
     """Σ |gradients| and Σ hessians in the smallest units; ``totals`` has one row."""
     held = cuda.shared.array(THREADS, int64)
     gradient, hessian = np.int64(0), np.int64(0)
@@ -229,7 +229,7 @@ def _sum_of(most: float, units: int, n: int) -> float:
 
 
 @cuda.jit(cache=True)
-def pack_rows(gradients: Any, hessians: Any, newton: bool, facts: Any, totals: Any, pairs: Any) -> None:
+def pack_rows(gradients: Array, hessians: Array, newton: bool, facts: Array, totals: Array, pairs: Array) -> None:
     """Gradients and hessians as whole numbers; without ``newton`` every hessian is the same."""
     n = gradients.size
     room = MOST - n // 2 - 1
@@ -246,7 +246,7 @@ def pack_rows(gradients: Any, hessians: Any, newton: bool, facts: Any, totals: A
 
 
 @cuda.jit(cache=True)
-def smooth_categories(pairs: Any, smooth_rows: float, total: Any, smooth: Any) -> None:
+def smooth_categories(pairs: Array, smooth_rows: float, total: Array, smooth: Array) -> None:
     """The hessian that smooths the means of categories: that of so many average rows. ``total`` is 0 before."""
     held = cuda.shared.array(THREADS, int64)
     is_last = cuda.shared.array(1, int64)
@@ -272,7 +272,8 @@ def _fine(most: float, units: int, n: int) -> float:
 
 @cuda.jit(cache=True)
 def sum_leaves(
-    rows: Any, leaves: Any, now: Any, gradients: Any, hessians: Any, facts: Any, totals: Any, leaf_sums: Any
+    rows: Array, leaves: Array, now: Array, gradients: Array, hessians: Array, facts: Array, totals: Array,
+    leaf_sums: Array
 ) -> None:  # fmt: skip
     """Sums of gradients and hessians of every leaf (y), a part of its rows in every block (x)."""
     held = cuda.shared.array(THREADS, int64)
@@ -292,8 +293,8 @@ def sum_leaves(
 
 @cuda.jit(cache=True)
 def bound_leaves(
-    leaves: Any, now: Any, n_rows: int, facts: Any, totals: Any, leaf_sums: Any, nodes: Any, ways: Any, n_bins: Any,
-    sums: Any, bounds: Any,
+    leaves: Array, now: Array, n_rows: int, facts: Array, totals: Array, leaf_sums: Array, nodes: Array, ways: Array,
+    n_bins: Array, sums: Array, bounds: Array,
 ) -> None:  # fmt: skip
     """The bounds of the values of all nodes, as `rankwright.boosting.grow` has them; by one thread."""
     if cuda.grid(1) > 0:
@@ -319,7 +320,7 @@ def bound_leaves(
 
 
 @cuda.jit(device=True, cache=True)
-def _bound_children(left: int, way: int, sums: Any, own: Any, bounds: Any) -> None:
+def _bound_children(left: int, way: int, sums: Array, own: Array, bounds: Array) -> None:
     """The bounds of both children of a node, whose own are given."""
     low, high = own
     for child in range(left, left + 2):
@@ -332,15 +333,15 @@ def _bound_children(left: int, way: int, sums: Any, own: Any, bounds: Any) -> No
 
 
 @cuda.jit(device=True, cache=True)
-def _quotient(sums: Any) -> float:
+def _quotient(sums: Array) -> float:
     """The best value of some rows, from their sums."""
     return sums[0] / sums[1] if sums[1] > 0.0 else 0.0
 
 
 @cuda.jit(cache=True)
 def add_leaves(
-    rows: Any, leaves: Any, now: Any, facts: Any, totals: Any, leaf_sums: Any, shrinkage: float, bounds: Any,
-    nodes: Any, scores: Any,
+    rows: Array, leaves: Array, now: Array, facts: Array, totals: Array, leaf_sums: Array, shrinkage: float,
+    bounds: Array, nodes: Array, scores: Array,
 ) -> None:  # fmt: skip
     """Set the value of every leaf (y), within ``bounds`` if there are any, and add it to the scores of its rows."""
     leaf, n = cuda.blockIdx.y, scores.size
@@ -364,7 +365,7 @@ def add_leaves(
 
 
 @cuda.jit(cache=True)
-def add_tree(bins: Any, nodes: Any, tables: Any, skip: Any, scores: Any) -> None:
+def add_tree(bins: Array, nodes: Array, tables: Array, skip: Array, scores: Array) -> None:
     """Add the tree to the scores of rows, by their bins; but not to rows that ``skip`` marks, if it is not empty."""
     for row in range(cuda.grid(1), scores.size, cuda.gridsize(1)):
         if skip.size > 0 and skip[row]:

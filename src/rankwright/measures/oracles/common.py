@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit, types
 
+from rankwright._types import Array
 from rankwright.caching import INNER
 
 _VECTOR = types.Array(types.float64, 1, "C")
@@ -32,7 +31,7 @@ _SHORT = 32
 
 
 @njit(**INNER)
-def _radix(keys: Any, low: int, order: Any, other: Any, counts: Any) -> None:
+def _radix(keys: Array, low: int, order: Array, other: Array, counts: Array) -> None:
     """Sort by 32 bits of the keys, from bit ``low`` on, eight at a time."""
     n = keys.size
     for place in range(counts.size):
@@ -66,7 +65,7 @@ def _radix(keys: Any, low: int, order: Any, other: Any, counts: Any) -> None:
 
 
 @njit(**INNER)
-def _insertion(scores: Any, order: Any) -> bool:
+def _insertion(scores: Array, order: Array) -> bool:
     """Sort a nearly sorted order; False if it turns out not to be, and sorting is unfinished."""
     moves = 8 * order.size
     for i in range(1, order.size):
@@ -84,7 +83,7 @@ def _insertion(scores: Any, order: Any) -> bool:
 
 
 @njit(cache=True)
-def sort_descending(scores: Any, order: Any, work: Any) -> None:
+def sort_descending(scores: Array, order: Array, work: Array) -> None:
     """Fill ``order`` with the positions of the scores, highest first, equal ones in input order.
 
     Short lists: insertion sort. Long lists: radix sort by the leading 32 bits of the scores, and an
@@ -113,7 +112,7 @@ def sort_descending(scores: Any, order: Any, work: Any) -> None:
 
 
 @njit(cache=True)
-def good_and_bad(scores: Any, labels: Any, order: Any, places: Any, ordered: Any, others: Any) -> int:
+def good_and_bad(scores: Array, labels: Array, order: Array, places: Array, ordered: Array, others: Array) -> int:
     """Separate good documents (label above 0) from bad ones, each in score order, goods first; how many goods.
 
     For each: its place in the query, its score less the highest one, and how many of the other kind are above it.

@@ -6,16 +6,15 @@ margin nor any bound.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
+from rankwright._types import Array
 from rankwright.measures.oracles.positions import _grades
 
 
 @njit(cache=True)
-def current_pairs(scores: Any, labels: Any, order: Any, parameters: Any, coef: Any, work: Any) -> float:
+def current_pairs(scores: Array, labels: Array, order: Array, parameters: Array, coef: Array, work: Array) -> float:
     """The map of pairs: every good with the bads above it."""
     n_good = 0
     for i in range(labels.size):
@@ -33,7 +32,7 @@ def current_pairs(scores: Any, labels: Any, order: Any, parameters: Any, coef: A
 
 
 @njit(cache=True)
-def current_first(scores: Any, labels: Any, order: Any, parameters: Any, coef: Any, work: Any) -> float:
+def current_first(scores: Array, labels: Array, order: Array, parameters: Array, coef: Array, work: Array) -> float:
     """The map of reciprocal rank: the topmost good with the bads above it."""
     coef[:] = 0.0
     bads = 0
@@ -48,7 +47,7 @@ def current_first(scores: Any, labels: Any, order: Any, parameters: Any, coef: A
 
 
 @njit(cache=True)
-def current_positions(scores: Any, labels: Any, order: Any, parameters: Any, coef: Any, work: Any) -> float:
+def current_positions(scores: Array, labels: Array, order: Array, parameters: Array, coef: Array, work: Array) -> float:
     """The map of positions; ``parameters`` as for `dorm`."""
     n = scores.size
     decay = parameters[2:]

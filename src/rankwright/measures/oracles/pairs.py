@@ -18,17 +18,16 @@ bads.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
+from rankwright._types import Array
 from rankwright.caching import INNER
 from rankwright.measures.oracles.common import good_and_bad
 
 
 @njit(**INNER)
-def _turn_round(above: Any, counts: Any) -> None:
+def _turn_round(above: Array, counts: Array) -> None:
     """Convert "how many goods are above each bad" (nondecreasing) to "how many bads are above each good", and back."""
     passed = 0
     for i in range(counts.size):
@@ -38,7 +37,7 @@ def _turn_round(above: Any, counts: Any) -> None:
 
 
 @njit(**INNER)
-def _set_coefficients(places: Any, bads_above: Any, goods_above: Any, coef: Any) -> None:
+def _set_coefficients(places: Array, bads_above: Array, goods_above: Array, coef: Array) -> None:
     n_good, n_bad = bads_above.size, goods_above.size
     unit = 2.0 / (n_good * n_bad)
     for i in range(n_good):
@@ -48,7 +47,7 @@ def _set_coefficients(places: Any, bads_above: Any, goods_above: Any, coef: Any)
 
 
 @njit(cache=True)
-def auc(scores: Any, labels: Any, order: Any, parameters: Any, coef: Any, work: Any) -> float:
+def auc(scores: Array, labels: Array, order: Array, parameters: Array, coef: Array, work: Array) -> float:
     """Bad b goes above good g iff s_g − s_b < ½."""
     n = scores.size
     places, ordered, above = work[:n].view(np.int64), work[n : 2 * n], work[2 * n : 3 * n].view(np.int64)
@@ -68,7 +67,9 @@ def auc(scores: Any, labels: Any, order: Any, parameters: Any, coef: Any, work: 
 
 
 @njit(**INNER)
-def _place_bads(kind: int, table: Any, ordered: Any, n_good: int, scale: float, goods_above: Any, sums: Any) -> None:
+def _place_bads(
+    kind: int, table: Array, ordered: Array, n_good: int, scale: float, goods_above: Array, sums: Array
+) -> None:
     """The best number of goods above each bad; on entry, how many are scored above it.
 
     With i goods above it, bad j (from 1) wins, up to a constant,
@@ -110,7 +111,7 @@ def _place_bads(kind: int, table: Any, ordered: Any, n_good: int, scale: float, 
 
 
 @njit(cache=True)
-def average_precision(scores: Any, labels: Any, order: Any, parameters: Any, coef: Any, work: Any) -> float:
+def average_precision(scores: Array, labels: Array, order: Array, parameters: Array, coef: Array, work: Array) -> float:
     """``parameters``: the harmonic numbers h(0), h(1), … up to the number of documents."""
     n = scores.size
     places, ordered, above = work[:n].view(np.int64), work[n : 2 * n], work[2 * n : 3 * n].view(np.int64)
@@ -126,7 +127,7 @@ def average_precision(scores: Any, labels: Any, order: Any, parameters: Any, coe
 
 
 @njit(cache=True)
-def ndcg(scores: Any, labels: Any, order: Any, parameters: Any, coef: Any, work: Any) -> float:
+def ndcg(scores: Array, labels: Array, order: Array, parameters: Array, coef: Array, work: Array) -> float:
     """``parameters``: the discounts D(0), D(1), … up to the number of documents; they must be convex."""
     n = scores.size
     places, ordered, above = work[:n].view(np.int64), work[n : 2 * n], work[2 * n : 3 * n].view(np.int64)
@@ -145,7 +146,7 @@ def ndcg(scores: Any, labels: Any, order: Any, parameters: Any, coef: Any, work:
 
 
 @njit(**INNER)
-def _best_last(ordered: Any, bads_above: Any, rows: int, unit: float, sums: Any, best: Any) -> int:
+def _best_last(ordered: Array, bads_above: Array, rows: int, unit: float, sums: Array, best: Array) -> int:
     """The column in which the programme ends, with what the goods from ``rows`` on win there.
 
     Such a good has no gain left to lose: with b bads above the last row it takes max(b, u) of them, u scored above it.
@@ -169,7 +170,7 @@ def _best_last(ordered: Any, bads_above: Any, rows: int, unit: float, sums: Any,
 
 
 @njit(cache=True)
-def ndcg_at(scores: Any, labels: Any, order: Any, parameters: Any, coef: Any, work: Any) -> float:
+def ndcg_at(scores: Array, labels: Array, order: Array, parameters: Array, coef: Array, work: Array) -> float:
     """``parameters``: the cutoff k, then the discounts D(0) … D(k−1), of any form.
 
     Row g of the programme is a good, column b the number of bads above it; column k means "k or more", of which
@@ -221,7 +222,7 @@ def ndcg_at(scores: Any, labels: Any, order: Any, parameters: Any, coef: Any, wo
 
 
 @njit(cache=True)
-def reciprocal_rank(scores: Any, labels: Any, order: Any, parameters: Any, coef: Any, work: Any) -> float:
+def reciprocal_rank(scores: Array, labels: Array, order: Array, parameters: Array, coef: Array, work: Array) -> float:
     """``parameters``: the cutoff k (without one, at least the number of documents). Labels below 0 do not count."""
     n = scores.size
     coef[:] = 0.0
@@ -255,7 +256,9 @@ def reciprocal_rank(scores: Any, labels: Any, order: Any, parameters: Any, coef:
 
 
 @njit(cache=True)
-def reciprocal_rank_of_pairs(scores: Any, labels: Any, order: Any, parameters: Any, coef: Any, work: Any) -> float:
+def reciprocal_rank_of_pairs(
+    scores: Array, labels: Array, order: Array, parameters: Array, coef: Array, work: Array
+) -> float:
     """``parameters``: the cutoff k (without one, at least the number of documents)."""
     n = scores.size
     places, ordered, above = work[:n].view(np.int64), work[n : 2 * n], work[2 * n : 3 * n].view(np.int64)
@@ -297,7 +300,7 @@ def reciprocal_rank_of_pairs(scores: Any, labels: Any, order: Any, parameters: A
 
 
 @njit(cache=True)
-def pairs(scores: Any, labels: Any, order: Any, parameters: Any, coef: Any, work: Any) -> float:
+def pairs(scores: Array, labels: Array, order: Array, parameters: Array, coef: Array, work: Array) -> float:
     """``labels``: grades 0 … L−1. ``parameters``: L, then τ as an L × L table (row: the higher grade)."""
     n = scores.size
     n_grades = int(parameters[0])
@@ -341,7 +344,7 @@ def pairs(scores: Any, labels: Any, order: Any, parameters: Any, coef: Any, work
 
 
 @njit(cache=True)
-def clicks(scores: Any, labels: Any, order: Any, parameters: Any, coef: Any, work: Any) -> float:
+def clicks(scores: Array, labels: Array, order: Array, parameters: Array, coef: Array, work: Array) -> float:
     """``labels``: the weights v. There are no parameters."""
     n = scores.size
     total = 0.0

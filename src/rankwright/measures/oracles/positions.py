@@ -27,7 +27,7 @@ _CELLS_PER_STATE = 4  # above about this many per state of the windows, the wind
 
 
 @njit(**INNER)
-def _find(values: Any, label: float) -> int:
+def _find(values: Array, label: float) -> int:
     """First place in falling ``values`` that is not above the label."""
     low, high = 0, values.size
     while low < high:
@@ -40,7 +40,7 @@ def _find(values: Any, label: float) -> int:
 
 
 @njit(**INNER)
-def _grades(labels: Any, values: Any, sizes: Any) -> int:
+def _grades(labels: Array, values: Array, sizes: Array) -> int:
     """The distinct labels, highest first, the number of documents of each, and the number of labels."""
     n_grades = 0
     for i in range(labels.size):
@@ -57,7 +57,7 @@ def _grades(labels: Any, values: Any, sizes: Any) -> int:
 
 
 @njit(cache=True)
-def dorm(scores: Any, labels: Any, order: Any, parameters: Any, coef: Any, work: Any) -> float:
+def dorm(scores: Array, labels: Array, order: Array, parameters: Array, coef: Array, work: Array) -> float:
     """``parameters``: whether gains are exponential, the ranks with a discount, then A and D of each of the ranks."""
     n = scores.size
     longest = (parameters.size - 2) // 2
@@ -100,7 +100,7 @@ def dorm(scores: Any, labels: Any, order: Any, parameters: Any, coef: Any, work:
 
 
 @njit(**INNER)
-def _alike(decay: Any, discount: Any) -> bool:
+def _alike(decay: Array, discount: Array) -> bool:
     rank = 0
     while rank < decay.size and decay[rank] == discount[rank]:
         rank += 1
@@ -108,7 +108,7 @@ def _alike(decay: Any, discount: Any) -> bool:
 
 
 @njit(**INNER)
-def _merged(first: Any, by_grade: Any, gains: Any, places: Any) -> Any:
+def _merged(first: Array, by_grade: Array, gains: Array, places: Array) -> Any:
     """The places of all documents by score less gain, highest first; of equal ones those of the higher grade first."""
     n, runs, bounds = places.size, gains.size, first.copy()
     keys, other_keys, other = np.empty(n), np.empty(n), np.empty(n, np.int64)
@@ -135,7 +135,14 @@ def _merged(first: Any, by_grade: Any, gains: Any, places: Any) -> Any:
 
 @njit(**INNER)
 def _table(
-    kind: Any, ordered: Any, first: Any, by_grade: Any, gains: Any, n_ranks: int, decay: Any, discount: Any
+    kind: Array,
+    ordered: Array,
+    first: Array,
+    by_grade: Array,
+    gains: Array,
+    n_ranks: int,
+    decay: Array,
+    discount: Array,
 ) -> Any:
     """The best path from the value and last choice of every state, as the number taken of each grade."""
     n, n_grades, cells = kind.size, gains.size, 1
@@ -169,8 +176,8 @@ def _table(
 
 @njit(**INNER)
 def _fill(
-    kind: Any, ordered: Any, below: Any, first: Any, by_grade: Any, strides: Any, limits: Any, gains: Any, n_ranks: int,
-    decay: Any, discount: Any, values: Any, choice: Any,
+    kind: Array, ordered: Array, below: Array, first: Array, by_grade: Array, strides: Array, limits: Array,
+    gains: Array, n_ranks: int, decay: Array, discount: Array, values: Array, choice: Array,
 ) -> int:  # fmt: skip
     """Value and last choice of every state that can be reached; the best final one."""
     n_grades = limits.size
@@ -208,7 +215,7 @@ def _fill(
 
 
 @njit(**INNER)
-def _rest(kind: Any, ordered: Any, below: Any, left: Any, rank: int, decay: Any) -> float:
+def _rest(kind: Array, ordered: Array, below: Array, left: Array, rank: int, decay: Array) -> float:
     """Σ A(r) s from ``rank`` on in score order, ``left`` documents of each grade left out."""
     total, i = 0.0, 0
     while i < rank and rank < kind.size:
@@ -266,7 +273,7 @@ _LEAST = 1e-16  # and distances that count by this, relative to the same
 
 
 @njit(cache=True, nogil=True)
-def best_path(first: Any, ordered: Any, gains: Any, decay: Any, discount: Any) -> Any:
+def best_path(first: Array, ordered: Array, gains: Array, decay: Array, discount: Array) -> Any:
     """The grade at every rank; ``ordered`` has the scores of grade g in ``first[g]`` … ``first[g + 1] − 1``."""
     n, n_grades = ordered.size, gains.size
     sums = np.zeros((3, n + 1))
@@ -371,7 +378,7 @@ def _pairs(n_grades: int) -> Any:
 
 
 @njit(**INNER)
-def _listed(offsets: Any, came: Any) -> Any:
+def _listed(offsets: Array, came: Array) -> Any:
     """States present in ``came``, the grade taken in each, and where each state's list begins."""
     n_grades, n_states, _ = came.shape
     length = 0
@@ -391,7 +398,7 @@ def _listed(offsets: Any, came: Any) -> Any:
 
 
 @njit(**INNER)
-def _halve(path: Any, size: int, first: Any, n: int) -> Any:
+def _halve(path: Array, size: int, first: Array, n: int) -> Any:
     """The same path in chunks of ``size`` documents, half as many as before."""
     finer, length = np.empty(n, np.int64), 0
     left = np.empty(first.size - 1, np.int64)
@@ -407,7 +414,15 @@ def _halve(path: Any, size: int, first: Any, n: int) -> Any:
 
 @njit(**INNER)
 def _improve(
-    path: Any, starts: Any, scores: Any, gains: Any, weights: Any, offsets: Any, links: Any, begins: Any, choice: Any
+    path: Array,
+    starts: Array,
+    scores: Array,
+    gains: Array,
+    weights: Array,
+    offsets: Array,
+    links: Array,
+    begins: Array,
+    choice: Array,
 ) -> bool:
     """Replace ``path`` by the best one near it; returns whether a better one may be near that."""
     n_states, n_grades = offsets.shape
@@ -453,7 +468,7 @@ def _improve(
 
 
 @njit(cache=True)
-def _rotate(path: Any, first: Any, ordered: Any, gains: Any, decay: Any, discount: Any) -> bool:
+def _rotate(path: Array, first: Array, ordered: Array, gains: Array, decay: Array, discount: Array) -> bool:
     """Improve the path along a cycle of the residual network; returns whether there is one.
 
     A vertex is a rank and a grade. An arc to the next rank: one document more of the grade above that rank; to the
@@ -492,7 +507,7 @@ def _rotate(path: Any, first: Any, ordered: Any, gains: Any, decay: Any, discoun
 
 
 @njit(**INNER)
-def _cycle(path: Any, parent: Any, rotated: Any) -> bool:
+def _cycle(path: Array, parent: Array, rotated: Array) -> bool:
     """Find a cycle of parents and take the grades along it in ``rotated``; returns whether there is one."""
     n, n_grades = parent.shape
     visited = np.zeros((n, n_grades), np.int64)
@@ -513,14 +528,14 @@ def _cycle(path: Any, parent: Any, rotated: Any) -> bool:
 
 
 @njit(**INNER)
-def _before(rank: int, grade: int, path: Any, parent: Any) -> tuple[int, int]:
+def _before(rank: int, grade: int, path: Array, parent: Array) -> tuple[int, int]:
     if parent[rank, grade] == 2:
         return rank, path[rank]
     return rank - parent[rank, grade], grade
 
 
 @njit(cache=True)
-def _value(path: Any, first: Any, ordered: Any, gains: Any, decay: Any, discount: Any) -> tuple[float, float]:
+def _value(path: Array, first: Any, ordered: Array, gains: Array, decay: Array, discount: Array) -> tuple[float, float]:
     """The value of a path, and the sum of its terms' magnitudes."""
     taken, value, size = first.copy(), 0.0, 0.0
     for rank in range(path.size):
