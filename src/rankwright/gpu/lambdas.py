@@ -325,8 +325,8 @@ def _short_by_positions(
 
 @cuda.jit(cache=True)
 def _long_by_positions(
-    queries: Any, working: int, scores: Any, data: Any, settings: Any, places: Any, vectors: Any, states: Any,
-    tables: Any, gradients: Any, hessians: Any,
+    queries: Array, working: int, scores: Array, data: Arguments, settings: Arguments, places: Array, vectors: Array,
+    states: Array, tables: Array, gradients: Array, hessians: Array,
 ) -> None:  # fmt: skip
     sums = cuda.shared.array((2, _QUERY_THREADS), float64)
     block = cuda.blockIdx.x
@@ -384,8 +384,8 @@ def lambda_kernels(changes: Callable[..., None] | None, prepare: Callable[..., N
 
     @cuda.jit
     def long(
-        queries: Any, working: int, scores: Any, data: Any, settings: Any, places: Any, vectors: Any, states: Any,
-        tables: Any, gradients: Any, hessians: Any,
+        queries: Array, working: int, scores: Array, data: Arguments, settings: Arguments, places: Array,
+        vectors: Array, states: Array, tables: Array, gradients: Array, hessians: Array,
     ) -> None:  # fmt: skip
         sums = cuda.shared.array((2, _QUERY_THREADS), float64)
         block = cuda.blockIdx.x

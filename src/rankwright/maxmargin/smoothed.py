@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 from numba.extending import overload
 
-from rankwright._types import Array
+from rankwright._types import Arguments, Array
 from rankwright.models.products import FASTMATH
 
 # The small dense algebra of the solvers: compiled loops, as the sums of BLAS depend on its number of threads.
@@ -138,7 +138,17 @@ def orthonormal(rows: Array) -> Any:
 
 @njit(cache=True, error_model="numpy", inline="always")
 def newton_direction(  # noqa: C901
-    rows: Any, n: int, mu: float, g: Any, level: float, curvature: float, sigma: Any, A: Any, few: Any, x: Any, out: Any
+    rows: Array,
+    n: int,
+    mu: float,
+    g: Array,
+    level: float,
+    curvature: float,
+    sigma: Array,
+    A: Array,
+    few: Array,
+    x: Array,
+    out: Array,
 ) -> None:
     """Put −(level · I + γΣ + RᵀR/μ)⁻¹ g into ``out``, R the first ``n`` rows; without Σ, in the smaller space.
 
@@ -290,7 +300,7 @@ class InnerProducts:
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _list_in_use(
-    alpha: Any, counts: Any, cut: float, blocks: Any, places: Any, roots: Any, parts: Any
+    alpha: Array, counts: Array, cut: float, blocks: Array, places: Array, roots: Array, parts: Array
 ) -> int:  # fmt: skip
     """List the planes with α above ``cut``, block after block, without the zero planes; return how many.
 
@@ -311,8 +321,8 @@ def _list_in_use(
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _system(
-    V: Any, g: Any, G: Any, slots: Any, cross: Any, share: Any, along: Any, n_used: int, blocks: Any, places: Any,
-    roots: Any, parts: Any, numbers: Any, mean: Any, A: Any, rows: Any, x: Any,
+    V: Array, g: Array, G: Array, slots: Array, cross: Array, share: Array, along: Array, n_used: int, blocks: Array,
+    places: Array, roots: Array, parts: Array, numbers: Array, mean: Array, A: Array, rows: Array, x: Array,
 ) -> int:  # fmt: skip
     """Put −R Rᵀ into ``A``, R Wᵀ √D into ``rows``, R (g − WᵀD W g) into ``x``; return how many rows R has.
 
@@ -359,8 +369,8 @@ def _system(
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _direction(
-    V: Any, g: Any, cross: Any, share: Any, along: Any, wide: Any, strength: float, n_used: int, n: int, blocks: Any,
-    places: Any, roots: Any, parts: Any, numbers: Any, x: Any, out: Any,
+    V: Array, g: Array, cross: Array, share: Array, along: Array, wide: Array, strength: float, n_used: int, n: int,
+    blocks: Array, places: Array, roots: Array, parts: Array, numbers: Array, x: Array, out: Array,
 ) -> None:  # fmt: skip
     """Put −(τI + γWᵀW)⁻¹ (g − Rᵀx) into ``out``; ``along`` is W g before, W (g − Rᵀx) after."""
     for j in range(out.size):
@@ -389,8 +399,8 @@ def _direction(
 
 
 def inner_step(
-    space: Any, V: Any, alpha: Any, counts: Any, cut: Any, mu: Any, g: Any, strength: Any, curvature: Any, sigma: Any,
-    wide: Any, out: Any,
+    space: Arguments, V: Array, alpha: Array, counts: Array, cut: float, mu: float, g: Array, strength: float,
+    curvature: float, sigma: Array, wide: Array, out: Array,
 ) -> None:  # fmt: skip
     """A Newton step over the planes in use; for compiled code."""
     G, slots, cross, rows, A, x = space
@@ -440,7 +450,7 @@ def _add(w: Array, factor: float, v: Array) -> None:
 
 
 @njit(cache=True, error_model="numpy", inline="always")
-def _fall(V: Any, counts: Any, w: Any, out: Any) -> None:
+def _fall(V: Array, counts: Array, w: Array, out: Array) -> None:
     """−v·w of every plane."""
     for b in range(counts.size):
         for p in range(1, counts[b]):  # plane 0 is zero
@@ -479,7 +489,7 @@ def _soften(slack: Array, move: Array, length: float, counts: Array, mu: float, 
 
 
 @njit(cache=True, error_model="numpy", inline="always")
-def _spread(V: Any, alpha: Any, counts: Any, cut: float, mean: Any, rows: Any) -> int:
+def _spread(V: Array, alpha: Array, counts: Array, cut: float, mean: Array, rows: Array) -> int:
     """Rows R with RᵀR = Σ_b covariance of the block's planes with α above ``cut``; return how many.
 
     A block's k-th plane in use gives the row √(α m / (α + m)) (v − mean of those before), m the weight of those before.
@@ -507,7 +517,7 @@ def _spread(V: Any, alpha: Any, counts: Any, cut: float, mean: Any, rows: Any) -
 
 
 @njit(cache=True, error_model="numpy", inline="always")
-def _sharpen(V: Any, counts: Any, slack: Any, alpha: Any, factor: float, gradient: Any) -> None:
+def _sharpen(V: Array, counts: Array, slack: Array, alpha: Array, factor: float, gradient: Array) -> None:
     """At weights that solve the problem for a larger μ, add to ``gradient`` what the step to a smaller one needs.
 
     Planes in use should keep their α, so their slacks must draw closer as μ falls: by ``factor`` = (1 − μ/μ_old)/μ.
@@ -522,7 +532,7 @@ def _sharpen(V: Any, counts: Any, slack: Any, alpha: Any, factor: float, gradien
 
 
 @njit(cache=True, error_model="numpy", inline="always")
-def _pull(level: float, sigma: Any, wide: Any, curvature: float, v: Any, out: Any) -> None:
+def _pull(level: float, sigma: Array, wide: Array, curvature: float, v: Array, out: Array) -> None:
     for i in range(v.size):
         out[i] = curvature * level * v[i]
         if sigma.size and curvature > 0.0:
@@ -533,16 +543,16 @@ def _pull(level: float, sigma: Any, wide: Any, curvature: float, v: Any, out: An
 
 
 def _newton_step(
-    space: Any, V: Any, alpha: Any, counts: Any, cut: Any, mu: Any, g: Any, strength: Any, curvature: Any, sigma: Any,
-    wide: Any, out: Any,
+    space: Arguments, V: Array, alpha: Array, counts: Array, cut: float, mu: float, g: Array, strength: float,
+    curvature: float, sigma: Array, wide: Array, out: Array,
 ) -> None:  # fmt: skip
     """Put −(τI + γ sigma + γ wideᵀwide + covariance of the planes with α above ``cut`` / μ)⁻¹ g into ``out``."""
     raise NotImplementedError("for compiled code only")
 
 
 def _plain_step(
-    space: Any, V: Any, alpha: Any, counts: Any, cut: Any, mu: Any, g: Any, strength: Any, curvature: Any, sigma: Any,
-    wide: Any, out: Any,
+    space: Arguments, V: Array, alpha: Array, counts: Array, cut: float, mu: float, g: Array, strength: float,
+    curvature: float, sigma: Array, wide: Array, out: Array,
 ) -> None:  # fmt: skip
     rows, A, few, x = space
     n = _spread(V, alpha, counts, cut, out, rows)
@@ -551,16 +561,16 @@ def _plain_step(
 
 @overload(_newton_step, jit_options={"cache": True, "error_model": "numpy", "forceinline": True})
 def _step_by_space(
-    space: Any, V: Any, alpha: Any, counts: Any, cut: Any, mu: Any, g: Any, strength: Any, curvature: Any, sigma: Any,
-    wide: Any, out: Any,
+    space: Arguments, V: Array, alpha: Array, counts: Array, cut: float, mu: float, g: Array, strength: float,
+    curvature: float, sigma: Array, wide: Array, out: Array,
 ) -> Any:  # fmt: skip
     return inner_step if len(space) == len(InnerSpace._fields) else _plain_step
 
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _search(
-    slack: Any, move: Any, counts: Array, alpha: Any, before: float, along: float, bend: float, slope: float, mu: float,
-    value: float,
+    slack: Array, move: Array, counts: Array, alpha: Array, before: float, along: float, bend: float, slope: float,
+    mu: float, value: float,
 ) -> tuple[float, float]:  # fmt: skip
     """How far to go, and the value there; ``alpha`` is left as that of the last length tried.
 
@@ -582,9 +592,10 @@ def _search(
 
 @njit(cache=True, error_model="numpy")
 def minimise(
+
     V: Array, losses: Array, counts: Array, slack: Array, move: Array, alpha: Array, w: Array, combined: Array,
     mu: float, larger: float, max_steps: int, centre: Array, curvature: float, level: float, sigma: Array, wide: Array,
-    space: Any,
+    space: Arguments,
 ) -> tuple[float, float, int]:  # fmt: skip
     """Newton steps until the smooth problem's gap, ½‖gradient‖², is as small as the error of smoothing.
 

@@ -13,7 +13,7 @@ from numba import njit, types
 from numba.core.types import WrapperAddressProtocol
 from numba.extending import overload
 
-from rankwright._types import Array, Features
+from rankwright._types import Arguments, Array, Features
 from rankwright.data import sparse
 
 # Sums may be reordered and products fused; nan and inf keep their meaning.
@@ -37,17 +37,17 @@ def kernel_form(X: Features) -> Any:
     return view
 
 
-def row_scores(X: Any, start: int, stop: int, weights: Any, scores: Any) -> None:
+def row_scores(X: Any, start: int, stop: int, weights: Array, scores: Array) -> None:
     """``scores[i] = X[start + i] · weights``."""
     raise NotImplementedError("for compiled code only")
 
 
-def add_rows(X: Any, start: int, stop: int, coef: Any, total: Any) -> None:
+def add_rows(X: Any, start: int, stop: int, coef: Array, total: Array) -> None:
     """``total += Σ_i coef[i] X[start + i]``."""
     raise NotImplementedError("for compiled code only")
 
 
-def add_listed_rows(X: Any, rows: Any, coef: Any, total: Any) -> None:
+def add_listed_rows(X: Any, rows: Array, coef: Array, total: Array) -> None:
     """``total += Σ_i coef[i] X[rows[i]]``, in that order."""
     raise NotImplementedError("for compiled code only")
 
@@ -56,7 +56,7 @@ def add_listed_rows(X: Any, rows: Any, coef: Any, total: Any) -> None:
 def _row_scores(X: Any, start: Any, stop: Any, weights: Any, scores: Any) -> Any:
     if isinstance(X, types.Array):
 
-        def dense(X: Any, start: Any, stop: Any, weights: Any, scores: Any) -> None:
+        def dense(X: Array, start: int, stop: int, weights: Array, scores: Array) -> None:
             for i in range(stop - start):
                 total = 0.0
                 for j in range(X.shape[1]):
@@ -65,7 +65,7 @@ def _row_scores(X: Any, start: Any, stop: Any, weights: Any, scores: Any) -> Any
 
         return dense
 
-    def csr(X: Any, start: Any, stop: Any, weights: Any, scores: Any) -> None:
+    def csr(X: Arguments, start: int, stop: int, weights: Array, scores: Array) -> None:
         values, columns, rows = X
         for i in range(stop - start):
             total = 0.0
@@ -80,7 +80,7 @@ def _row_scores(X: Any, start: Any, stop: Any, weights: Any, scores: Any) -> Any
 def _add_rows(X: Any, start: Any, stop: Any, coef: Any, total: Any) -> Any:
     if isinstance(X, types.Array):
 
-        def dense(X: Any, start: Any, stop: Any, coef: Any, total: Any) -> None:
+        def dense(X: Array, start: int, stop: int, coef: Array, total: Array) -> None:
             for i in range(stop - start):
                 c = coef[i]
                 if c != 0.0:
@@ -89,7 +89,7 @@ def _add_rows(X: Any, start: Any, stop: Any, coef: Any, total: Any) -> Any:
 
         return dense
 
-    def csr(X: Any, start: Any, stop: Any, coef: Any, total: Any) -> None:
+    def csr(X: Arguments, start: int, stop: int, coef: Array, total: Array) -> None:
         values, columns, rows = X
         for i in range(stop - start):
             c = coef[i]
@@ -104,7 +104,7 @@ def _add_rows(X: Any, start: Any, stop: Any, coef: Any, total: Any) -> Any:
 def _add_listed_rows(X: Any, rows: Any, coef: Any, total: Any) -> Any:
     if isinstance(X, types.Array):
 
-        def dense(X: Any, rows: Any, coef: Any, total: Any) -> None:
+        def dense(X: Array, rows: Array, coef: Array, total: Array) -> None:
             for i in range(rows.size):
                 c = coef[i]
                 if c != 0.0:
@@ -114,7 +114,7 @@ def _add_listed_rows(X: Any, rows: Any, coef: Any, total: Any) -> Any:
 
         return dense
 
-    def csr(X: Any, rows: Any, coef: Any, total: Any) -> None:
+    def csr(X: Arguments, rows: Array, coef: Array, total: Array) -> None:
         values, columns, bounds = X
         for i in range(rows.size):
             c = coef[i]

@@ -46,25 +46,32 @@ def net_space(longest: int, n_cells: int, units: int) -> Any:
     return block, np.empty(line * units), np.empty(line * units), scores, rise, hessian
 
 
-def _fill_units(X: Any, docs: Any, line: int, columns: Any, mean: Any, inverse: Any, theta: Any, block: Any, z: Any,
-                units: int) -> None:  # fmt: skip
+def _fill_units(
+    X: Any, docs: Array, line: int, columns: Array, mean: Array, inverse: Array, theta: Array, block: Array, z: Array,
+    units: int,
+) -> None:  # fmt: skip
     """``z[u, i] += Σ_j W[j, u] x[i, j]`` of standardised rows; the dense ones stay in ``block``."""
     raise NotImplementedError("for compiled code only")
 
 
-def _add_products(X: Any, docs: Any, line: int, columns: Any, mean: Any, inverse: Any, block: Any, g: Any, grad: Any,
-                  units: int) -> None:  # fmt: skip
+def _add_products(
+    X: Any, docs: Array, line: int, columns: Array, mean: Array, inverse: Array, block: Array, g: Array, grad: Array,
+    units: int,
+) -> None:  # fmt: skip
     """``grad[j, u] += Σ_i g[u, i] x[i, j]`` for the rows of the last `_fill_units`."""
     raise NotImplementedError("for compiled code only")
 
 
 @overload(_fill_units, jit_options={"fastmath": FASTMATH, "cache": True, "forceinline": True})
-def _fill_units_of(X: Any, docs: Any, line: Any, columns: Any, mean: Any, inverse: Any, theta: Any, block: Any, z: Any,  # noqa: C901
-                   units: Any) -> Any:  # fmt: skip
+def _fill_units_of(  # noqa: C901
+    X: Any, docs: Any, line: Any, columns: Any, mean: Any, inverse: Any, theta: Any, block: Any, z: Any, units: Any,
+) -> Any:  # fmt: skip
     if isinstance(X, types.Array):
 
-        def dense(X: Any, docs: Any, line: Any, columns: Any, mean: Any, inverse: Any, theta: Any, block: Any, z: Any,
-                  units: Any) -> None:  # fmt: skip
+        def dense(
+            X: Array, docs: Array, line: int, columns: Array, mean: Array, inverse: Array, theta: Array, block: Array,
+            z: Array, units: int,
+        ) -> None:  # fmt: skip
             n, d = docs.size, columns.size
             for i in range(n):
                 for j in range(d):
@@ -89,8 +96,10 @@ def _fill_units_of(X: Any, docs: Any, line: Any, columns: Any, mean: Any, invers
 
         return dense
 
-    def csr(X: Any, docs: Any, line: Any, columns: Any, mean: Any, inverse: Any, theta: Any, block: Any, z: Any,
-            units: Any) -> None:  # fmt: skip
+    def csr(
+        X: Arguments, docs: Array, line: int, columns: Array, mean: Array, inverse: Array, theta: Array, block: Array,
+        z: Array, units: int,
+    ) -> None:  # fmt: skip
         values, places, rows = X
         if theta.size > mean.size:  # without hidden units a constant changes nothing
             for u in range(units):
@@ -115,8 +124,10 @@ def _add_products_of(X: Any, docs: Any, line: Any, columns: Any, mean: Any, inve
                      units: Any) -> Any:  # fmt: skip
     if isinstance(X, types.Array):
 
-        def dense(X: Any, docs: Any, line: Any, columns: Any, mean: Any, inverse: Any, block: Any, g: Any, grad: Any,
-                  units: Any) -> None:  # fmt: skip
+        def dense(
+            X: Array, docs: Array, line: int, columns: Array, mean: Array, inverse: Array, block: Array, g: Array,
+            grad: Array, units: int,
+        ) -> None:  # fmt: skip
             for j in range(columns.size):
                 row = block[j * line : (j + 1) * line]
                 for u in range(units):
@@ -127,8 +138,10 @@ def _add_products_of(X: Any, docs: Any, line: Any, columns: Any, mean: Any, inve
 
         return dense
 
-    def csr(X: Any, docs: Any, line: Any, columns: Any, mean: Any, inverse: Any, block: Any, g: Any, grad: Any,
-            units: Any) -> None:  # fmt: skip
+    def csr(
+        X: Arguments, docs: Array, line: int, columns: Array, mean: Array, inverse: Array, block: Array, g: Array,
+        grad: Array, units: int,
+    ) -> None:  # fmt: skip
         values, places, rows = X
         for i in range(docs.size):
             for k in range(rows[docs[i]], rows[docs[i] + 1]):
