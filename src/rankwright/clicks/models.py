@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,6 @@ from rankwright.io.tables import is_missing, start_of, text_table, utf8_lines
 
 __all__ = ["ClickEstimates", "Propensities", "click_model", "read_propensities"]
 
-MODELS = ("pbm", "coec", "cascade", "sdbn", "dbn")
 MAX_STEPS = 10_000
 QUANTILES = (0.5, 0.75, 0.9)
 """Where the estimates are cut into grades by default: the lower half is 0, the top tenth 3."""
@@ -286,7 +286,8 @@ def click_model(
     [1.5, 0.5]
     """
     if model not in MODELS:
-        raise InputError(f"the click model is {model!r}; expected {', '.join(MODELS[:-1])} or {MODELS[-1]}")
+        *others, last = MODELS
+        raise InputError(f"the click model is {model!r}; expected {', '.join(others)} or {last}")
     for name, value in (("min_impressions", min_impressions), ("max_steps", max_steps)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
             raise InputError(f"{name} is {value!r}; expected a whole number from 1")
@@ -296,15 +297,11 @@ def click_model(
         raise InputError("no impressions are left; expected at least one")
     if not log.n_clicks:
         raise InputError("the log has no clicks; expected at least one")
-    if model == "coec":
-        return _coec(log, min_impressions)
-    if model == "pbm":
-        given = None if propensities is None else _given_propensities(propensities)
-        return _position_model(log, min_impressions, given, max_steps)
-    return _page_model(log, model, min_impressions, max_steps)
+    given = None if propensities is None else _given_propensities(propensities)
+    return MODELS[model](log, min_impressions, given, max_steps)
 
 
-def _coec(log: ClickLog, min_impressions: int) -> ClickEstimates:
+def _coec(log: ClickLog, min_impressions: int, *_: Any) -> ClickEstimates:
     """Clicks over expected clicks, with the interval of a Poisson count."""
     from scipy.special import gammaincinv
 
@@ -492,7 +489,7 @@ class Pages:
         return cls(sizes_to_indptr(sizes[sizes > 0]), log.pair[order], clicked, log.position[order])
 
 
-def _page_model(log: ClickLog, model: str, min_impressions: int, max_steps: int) -> ClickEstimates:
+def _page_model(model: str, log: ClickLog, min_impressions: int, _: Any, max_steps: int) -> ClickEstimates:
     from rankwright.clicks.kernels import count_looks
 
     pages = Pages.of(log, model)
@@ -573,3 +570,11 @@ def _product(clicks: Array, looks: Array, last: Array) -> tuple[Array, Array, Ar
     half = _Z * np.sqrt(np.maximum(var_a * var_s + a**2 * var_s + s**2 * var_a, 0))
     value = alpha * sigma
     return value, np.clip(value - half, 0, 1), np.clip(value + half, 0, 1)
+
+
+MODELS: dict[str, Callable[..., ClickEstimates]] = {
+    "pbm": _position_model,
+    "coec": _coec,
+    **{name: partial(_page_model, name) for name in ("cascade", "sdbn", "dbn")},
+}
+"""Click models by name: from a log, the fewest impressions, known propensities and the most steps of EM."""

@@ -13,7 +13,7 @@ from numba import njit, types
 from numba.core.types import WrapperAddressProtocol
 from numba.extending import overload
 
-from rankwright._types import Arguments, Array, Features
+from rankwright._types import Array, Features
 from rankwright.data import sparse
 
 # Sums may be reordered and products fused; nan and inf keep their meaning.
@@ -53,10 +53,10 @@ def add_listed_rows(X: Any, rows: Array, coef: Array, total: Array) -> None:
 
 
 @overload(row_scores, jit_options={"fastmath": FASTMATH, "cache": True, "forceinline": True})
-def _row_scores(X: Any, start: Any, stop: Any, weights: Any, scores: Any) -> Any:
+def _row_scores(X: Any, start: int, stop: int, weights: Array, scores: Array) -> Any:
     if isinstance(X, types.Array):
 
-        def dense(X: Array, start: int, stop: int, weights: Array, scores: Array) -> None:
+        def dense(X: Any, start: int, stop: int, weights: Array, scores: Array) -> None:
             for i in range(stop - start):
                 total = 0.0
                 for j in range(X.shape[1]):
@@ -65,7 +65,7 @@ def _row_scores(X: Any, start: Any, stop: Any, weights: Any, scores: Any) -> Any
 
         return dense
 
-    def csr(X: Arguments, start: int, stop: int, weights: Array, scores: Array) -> None:
+    def csr(X: Any, start: int, stop: int, weights: Array, scores: Array) -> None:
         values, columns, rows = X
         for i in range(stop - start):
             total = 0.0
@@ -77,10 +77,10 @@ def _row_scores(X: Any, start: Any, stop: Any, weights: Any, scores: Any) -> Any
 
 
 @overload(add_rows, jit_options={"fastmath": FASTMATH, "cache": True, "forceinline": True})
-def _add_rows(X: Any, start: Any, stop: Any, coef: Any, total: Any) -> Any:
+def _add_rows(X: Any, start: int, stop: int, coef: Array, total: Array) -> Any:
     if isinstance(X, types.Array):
 
-        def dense(X: Array, start: int, stop: int, coef: Array, total: Array) -> None:
+        def dense(X: Any, start: int, stop: int, coef: Array, total: Array) -> None:
             for i in range(stop - start):
                 c = coef[i]
                 if c != 0.0:
@@ -89,7 +89,7 @@ def _add_rows(X: Any, start: Any, stop: Any, coef: Any, total: Any) -> Any:
 
         return dense
 
-    def csr(X: Arguments, start: int, stop: int, coef: Array, total: Array) -> None:
+    def csr(X: Any, start: int, stop: int, coef: Array, total: Array) -> None:
         values, columns, rows = X
         for i in range(stop - start):
             c = coef[i]
@@ -101,10 +101,10 @@ def _add_rows(X: Any, start: Any, stop: Any, coef: Any, total: Any) -> Any:
 
 
 @overload(add_listed_rows, jit_options={"fastmath": FASTMATH, "cache": True, "forceinline": True})
-def _add_listed_rows(X: Any, rows: Any, coef: Any, total: Any) -> Any:
+def _add_listed_rows(X: Any, rows: Array, coef: Array, total: Array) -> Any:
     if isinstance(X, types.Array):
 
-        def dense(X: Array, rows: Array, coef: Array, total: Array) -> None:
+        def dense(X: Any, rows: Array, coef: Array, total: Array) -> None:
             for i in range(rows.size):
                 c = coef[i]
                 if c != 0.0:
@@ -114,7 +114,7 @@ def _add_listed_rows(X: Any, rows: Any, coef: Any, total: Any) -> Any:
 
         return dense
 
-    def csr(X: Arguments, rows: Array, coef: Array, total: Array) -> None:
+    def csr(X: Any, rows: Array, coef: Array, total: Array) -> None:
         values, columns, bounds = X
         for i in range(rows.size):
             c = coef[i]

@@ -64,12 +64,13 @@ def _add_products(
 
 @overload(_fill_units, jit_options={"fastmath": FASTMATH, "cache": True, "forceinline": True})
 def _fill_units_of(  # noqa: C901
-    X: Any, docs: Any, line: Any, columns: Any, mean: Any, inverse: Any, theta: Any, block: Any, z: Any, units: Any,
+    X: Any, docs: Array, line: int, columns: Array, mean: Array, inverse: Array, theta: Array, block: Array, z: Array,
+    units: int,
 ) -> Any:  # fmt: skip
     if isinstance(X, types.Array):
 
         def dense(
-            X: Array, docs: Array, line: int, columns: Array, mean: Array, inverse: Array, theta: Array, block: Array,
+            X: Any, docs: Array, line: int, columns: Array, mean: Array, inverse: Array, theta: Array, block: Array,
             z: Array, units: int,
         ) -> None:  # fmt: skip
             n, d = docs.size, columns.size
@@ -97,7 +98,7 @@ def _fill_units_of(  # noqa: C901
         return dense
 
     def csr(
-        X: Arguments, docs: Array, line: int, columns: Array, mean: Array, inverse: Array, theta: Array, block: Array,
+        X: Any, docs: Array, line: int, columns: Array, mean: Array, inverse: Array, theta: Array, block: Array,
         z: Array, units: int,
     ) -> None:  # fmt: skip
         values, places, rows = X
@@ -120,12 +121,14 @@ def _fill_units_of(  # noqa: C901
 
 
 @overload(_add_products, jit_options={"fastmath": FASTMATH, "cache": True, "forceinline": True})
-def _add_products_of(X: Any, docs: Any, line: Any, columns: Any, mean: Any, inverse: Any, block: Any, g: Any, grad: Any,
-                     units: Any) -> Any:  # fmt: skip
+def _add_products_of(
+    X: Any, docs: Array, line: int, columns: Array, mean: Array, inverse: Array, block: Array, g: Array, grad: Array,
+    units: int,
+) -> Any:  # fmt: skip
     if isinstance(X, types.Array):
 
         def dense(
-            X: Array, docs: Array, line: int, columns: Array, mean: Array, inverse: Array, block: Array, g: Array,
+            X: Any, docs: Array, line: int, columns: Array, mean: Array, inverse: Array, block: Array, g: Array,
             grad: Array, units: int,
         ) -> None:  # fmt: skip
             for j in range(columns.size):
@@ -139,7 +142,7 @@ def _add_products_of(X: Any, docs: Any, line: Any, columns: Any, mean: Any, inve
         return dense
 
     def csr(
-        X: Arguments, docs: Array, line: int, columns: Array, mean: Array, inverse: Array, block: Array, g: Array,
+        X: Any, docs: Array, line: int, columns: Array, mean: Array, inverse: Array, block: Array, g: Array,
         grad: Array, units: int,
     ) -> None:  # fmt: skip
         values, places, rows = X
