@@ -66,7 +66,7 @@ def test_a_method_of_train(monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(METHODS, "toy", Method("toy", "RankingSVM", {"query_weights": True}))
     data = RankingData.from_arrays(np.eye(6), [1, 0, 0, 2, 1, 0], group=[3, 3])
     trained = rankwright.train("toy", data, settings={"C": 1.0})
-    assert (trained.method, trained.ranker.query_weights) == ("toy", True)
+    assert trained.ranker.query_weights is True
     rankwright.write_letor(data, tmp_path / "train.txt")
     code, shown = run(capsys, "train", tmp_path / "train.txt", "--method", "toy", "-o", tmp_path / "m.rkw")
     assert code == 0, shown.err
