@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from toy_views import matching, random_documents, random_query, view_of
+from toy_views import random_documents, random_query, view_of
 
 from rankwright import InputError
 from rankwright.text.functions import BM25, FUNCTIONS, TFIDF, Cosine, Dirichlet, JelinekMercer, parse_function
@@ -92,7 +92,7 @@ def test_scores_are_the_formula(function):
             some = rng.integers(0, n_docs, 5)
             np.testing.assert_array_equal(scorer.scores(text, some), scorer.scores(text)[some])
             holding = [bool(set(document) & set(query)) for document in documents]
-            np.testing.assert_array_equal(matching(scorer.view, text), holding)
+            np.testing.assert_array_equal(scorer.matching(text), holding)
 
 
 @given(
@@ -129,7 +129,7 @@ def test_terms_without_a_document_change_nothing(function):
         np.testing.assert_array_equal(Scorer(view, function).scores(text), scores)
     for text in ("", "zz", "nobody"):
         np.testing.assert_array_equal(Scorer(wider, function).scores(text), np.zeros(3))
-        assert not matching(wider, text).any()
+        assert not Scorer(wider, function).matching(text).any()
 
 
 @pytest.mark.parametrize("function", FAR_APART, ids=str)

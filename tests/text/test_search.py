@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from toy_views import matching, random_documents, random_query, view_of
+from toy_views import random_documents, random_query, view_of
 
 import rankwright
 from rankwright import InputError
@@ -19,7 +19,7 @@ FUNCTIONS = ["bm25", "bm25(idf=okapi,k3=0)", "bm25(k1=0)", "tfidf", "cosine", "d
 
 def by_sorting(scorer, text, k):
     """The best k by looking at every document."""
-    docs = np.flatnonzero(matching(scorer.view, text))
+    docs = np.flatnonzero(scorer.matching(text))
     scores = scorer.scores(text)[docs]
     order = np.lexsort((docs, -scores))[:k]
     return docs[order], scores[order]

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from toy_documents import WORDS, make_documents
-from toy_views import matching
 
 from rankwright import Columns, build_index, feature_set
 from rankwright.models.linear import LinearModel
@@ -45,7 +44,7 @@ def test_candidates_against_sorting_all_scores(index, name):
         own = Columns(index, [f"{name}[{view}]"])
         scorer = Scorer(index.view(*view.split(",")), name)
         for text in queries(8):
-            found = np.flatnonzero(matching(scorer.view, text))
+            found = np.flatnonzero(scorer.matching(text))
             for depth in (1, 7, 150, 699, 5000):
                 expected = sorted_best(scorer.scores(text, found), found, depth)
                 assert set(own.candidates(text, depth).tolist()) == expected

@@ -25,16 +25,6 @@ def view_of(documents, vocabulary=()):
     )
 
 
-def matching(view, text):
-    """Whether each document of a view contains a term of a query."""
-    contains = np.zeros(view.n_docs, bool)
-    for word in view.analyze(text):
-        if word in view.terms:
-            term = view.terms[word]
-            contains[view.docs[view.indptr[term] : view.indptr[term + 1]]] = True
-    return contains
-
-
 def random_documents(rng, n_docs, n_words=30, longest=40):
     """Lists of words, frequent and rare, some of them empty."""
     share = 1 / np.arange(1, n_words + 1)

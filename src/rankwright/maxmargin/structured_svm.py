@@ -368,7 +368,14 @@ class StructuredSVM(MaxMarginRanker):
         return losses[0].method if len(losses) == 1 else "svm-combo"
 
     def _losses(self) -> list[Loss]:
-        return parse_losses(self.loss, self.feature_map, self.loss_weights)
+        """The losses, parsed once for the parameters that they come from."""
+        parameters = (self.loss, self.feature_map, self.loss_weights)
+        key = repr(parameters)
+        parsed, losses = getattr(self, "_parsed", ("", []))
+        if parsed != key:
+            losses = parse_losses(*parameters)
+            self._parsed = key, losses
+        return losses
 
     def _bound(self) -> str:
         if self.bound != "auto" or self.solver == N_SLACK:  # Algorithm 1 is for the papers' problem

@@ -262,6 +262,13 @@ class Scorer(ViewScorer):
             by_term[words[term]] = self._sums(terms[at : at + 1], weights[at : at + 1])[rows].astype(np.float64)
         return by_term, (sizes[0] * self._prior[rows]).astype(np.float64) if self._prior.size else None
 
+    def matching(self, text: str) -> Array:
+        """Whether each document contains a term of the query."""
+        contains = np.zeros(self.view.n_docs, bool)
+        for term in self._terms([text]).for_kernels[1].tolist():
+            contains[self.view.docs[self.view.indptr[term] : self.view.indptr[term + 1]]] = True
+        return contains
+
     def search(self, text: str, k: int = 10) -> QueryHits:
         """The top k documents that contain a term of the query, and their scores, best first; ``.ids`` has the ids."""
         return self.search_all([text], k)[0]
