@@ -57,8 +57,8 @@ class IdColumn:
             raise InputError(f"the column {self._name!r} is empty; expected an id in every row", self._path, line)
         longest = max(ids, key=len)
         if len(longest) > MAX_FIELD:
-            what = f"the column {self._name!r} has an id of {len(longest):,} characters; expected at most {MAX_FIELD}"
-            raise InputError(what, self._path, lines[ids.index(longest)])
+            size = f"{len(longest):,} characters; expected at most {MAX_FIELD}"
+            raise InputError(f"the column {self._name!r} has an id of {size}", self._path, lines[ids.index(longest)])
         self.parts.append(np.array(ids))
 
     def add_array(self, ids: Array) -> None:
@@ -121,8 +121,8 @@ class ValueColumn:
             if not self.is_text and self._first_number is not None:
                 raise self._mixed(cell, line, *self._first_number)
             if not self._forced and _AMOUNT.fullmatch(cell):
-                what = f"{self.name} is {shown(cell)}; expected a plain number with a decimal point"
-                raise InputError(f"{what}, no commas and no signs", self._path, line)
+                problem = f"{self.name} is {shown(cell)}; expected a plain number with a decimal point"
+                raise InputError(f"{problem}, no commas and no signs", self._path, line)
             self.is_text = True
             return float(self.texts.setdefault(cell, len(self.texts)))
         if not math.isfinite(number):
@@ -146,12 +146,12 @@ class ValueColumn:
             raise InputError(f"{self.name} is {first}; expected labels that are numbers, such as 0 to 4", self._path)
         labels = np.concatenate(self._parts)
         remedy = '(--negative-as-zero or negative="zero" reads it as 0)'
-        for is_wrong, what in (
+        for is_wrong, problem in (
             (np.isnan(labels), "is missing; expected a label in every row"),
             ((labels < 0) & (negative == "error"), f"is negative; expected a number of at least 0 {remedy}"),
         ):
             if is_wrong.any():
-                raise InputError(f"{self.name} {what}", self._path, self._line_of(int(np.argmax(is_wrong))))
+                raise InputError(f"{self.name} {problem}", self._path, self._line_of(int(np.argmax(is_wrong))))
         self._parts, self._lines = [], []
         return np.maximum(labels, 0)
 
@@ -175,16 +175,16 @@ class ValueColumn:
                 taken = values.astype(dtype)
             if np.isinf(taken).any():
                 row = int(np.argmax(np.isinf(taken)))
-                what = f"{self.name} is {values[row]:g}; expected a number that fits {dtype}"
-                raise InputError(what, self._path, self._line_of(row))
+                problem = f"{self.name} is {values[row]:g}; expected a number that fits {dtype}"
+                raise InputError(problem, self._path, self._line_of(row))
         self._parts, self._lines = [], []
         return taken
 
     def warn(self, n_rows: int) -> None:
         """Say that a column of texts probably does not hold categories."""
         if self.is_text and len(self.texts) == n_rows >= _MANY:
-            what = f"the column {self.name!r} has another text in every row and became categories"
-            warnings.warn(f"{self._path}: {what}; --columns skip={self.name} leaves it out", InputWarning, stacklevel=2)
+            note = f"the column {self.name!r} has another text in every row and became categories"
+            warnings.warn(f"{self._path}: {note}; --columns skip={self.name} leaves it out", InputWarning, stacklevel=2)
 
 
 def number_in(cell: str) -> float | None:

@@ -186,8 +186,8 @@ class LetorInput(Input):
                     continue
                 labels, qid, doc_ids = rows.take()
                 if qid is None and not settings.is_only:
-                    what = "has no qid, and is one of several inputs; expected qid:Q after the label"
-                    raise InputError(what, self.path, rows.first_line)
+                    problem = "has no qid, and is one of several inputs; expected qid:Q after the label"
+                    raise InputError(problem, self.path, rows.first_line)
                 if qid is None:
                     groups = groups or Groups(self.path, settings.group, rows.first_line)
                     qid = groups.qid(n_rows, n_rows + len(labels))
@@ -308,18 +308,18 @@ class Spill:
     def path(self, partition: int, name: str) -> Path:
         return self.folder / f"{partition}.{name}"
 
-    def _ids(self, ids: Array, what: str, path: str | Path) -> Array:
+    def _ids(self, ids: Array, role: str, path: str | Path) -> Array:
         """Ids as 8-byte numbers or text, of the same kind in all inputs."""
-        ids = storable_ids(ids, f"{what} ids")
+        ids = storable_ids(ids, f"{role} ids")
         if ids.dtype.kind in "iu":
             if ids.dtype == np.uint64 and len(ids) and ids.max() > np.iinfo(np.int64).max:
-                raise InputError(f"the {what} id {ids.max()} does not fit 64 bits; expected it as text", path)
+                raise InputError(f"the {role} id {ids.max()} does not fit 64 bits; expected it as text", path)
             ids = ids.astype(np.int64)
         elif ids.dtype.kind == "f":
             ids = ids.astype(np.float64)
-        kind, first = self.kinds.setdefault(what, (ids.dtype.kind, path))
+        kind, first = self.kinds.setdefault(role, (ids.dtype.kind, path))
         if kind != ids.dtype.kind:
-            problem = f"{what} ids are {_KINDS[ids.dtype.kind]}, but {_KINDS[kind]} in {first}"
+            problem = f"{role} ids are {_KINDS[ids.dtype.kind]}, but {_KINDS[kind]} in {first}"
             raise InputError(f"{problem}; expected the same in all inputs", path)
         return ids
 
@@ -395,8 +395,8 @@ class StoredPartition:
             expected, actual = heads[self._query_of_run[runs]], ids(runs)
             if (expected != actual).any():
                 at = int(np.argmax(expected != actual))
-                what = f"the queries {expected[at]} and {actual[at]} have the same 64-bit hash"
-                raise InputError(f"{what}; expected another id for one of them")
+                problem = f"the queries {expected[at]} and {actual[at]} have the same 64-bit hash"
+                raise InputError(f"{problem}; expected another id for one of them")
         return heads
 
     def doc_ids(self) -> tuple[np.dtype[Any], Iterator[Array]]:
@@ -435,9 +435,9 @@ class StoredPartition:
         for path in self._spill.folder.glob(f"{self._partition}.*"):
             path.unlink()
 
-    def _ids(self, name: str, what: str) -> tuple[np.dtype[Any], Callable[[Array], Array]]:
+    def _ids(self, name: str, role: str) -> tuple[np.dtype[Any], Callable[[Array], Array]]:
         """The type of ids, and a function that returns those of some rows."""
-        kind, _ = self._spill.kinds[what]
+        kind, _ = self._spill.kinds[role]
         if kind != "U":
             numbers = self._map(name, np.int64 if kind == "i" else np.float64)
             return numbers.dtype, lambda rows: np.asarray(numbers[rows])
@@ -617,8 +617,8 @@ def _joined_categories(inputs: Sequence[Input], dtype: np.dtype[Any]) -> dict[in
     for column in sorted({column for source in inputs for column in source.categories}):
         without = [source for source in inputs if column not in source.categories]
         if without:
-            what = f"the column {names[column]!r} holds numbers, but categories in another input"
-            raise InputError(f"{what}; expected the same in all", without[0].path)
+            problem = f"the column {names[column]!r} holds numbers, but categories in another input"
+            raise InputError(f"{problem}; expected the same in all", without[0].path)
         values = dict.fromkeys(value for source in inputs for value in source.categories[column])
         categories[column] = category_numbers(values, f"the column {names[column]!r}")[0]
     if categories and dtype != np.float64:

@@ -77,7 +77,7 @@ def collection_of(path: str | Path, part: str) -> Any:
     return collection
 
 
-What = Literal["qrels", "run"]
+TrecKind = Literal["qrels", "run"]
 
 TREC = ("query", "iteration", "document", "label")
 """The columns of TREC's qrels, which have no header."""
@@ -92,7 +92,7 @@ class JudgedRows:
     """Judgements or a run as they are read: one entry per row in each list."""
 
     path: str | Path
-    what: What = "qrels"
+    kind: TrecKind = "qrels"
     queries: list[str] = field(default_factory=list)
     documents: list[str] = field(default_factory=list)
     values: list[float] = field(default_factory=list)
@@ -103,26 +103,26 @@ class JudgedRows:
     def add(self, query: Any, document: Any, value: Any, line: int | None) -> None:
         """Add a judgement, or a document of a run; a judgement without a document or a rating is counted."""
         if document is None or not str(document).strip() or is_missing(value):
-            if self.what == "run":
+            if self.kind == "run":
                 raise InputError("has no document or no score; expected both in every row", self.path, line)
             self.unrated += 1
             return
         words = {"query": query_word(_plain_text(query)), "document id": _plain_text(document).strip()}
-        for what, word in words.items():
+        for kind, word in words.items():
             if not word or len(word) > MAX_FIELD:
                 problem = "is empty" if not word else f"has {len(word):,} characters"
-                raise InputError(f"the {what} {problem}; expected up to {MAX_FIELD}", self.path, line)
+                raise InputError(f"the {kind} {problem}; expected up to {MAX_FIELD}", self.path, line)
         if len(words["document id"].split()) != 1:
             problem = f"the document id {shown(document)} contains whitespace"
             raise InputError(f"{problem}; expected one word (for TREC files)", self.path, line)
         self.queries.append(words["query"])
         self.documents.append(words["document id"])
-        self.values.append(_number(value, _VALUES[self.what][1], self.path, line))
+        self.values.append(_number(value, _VALUES[self.kind][1], self.path, line))
         self.lines.append(line or 0)
 
     def finish(self) -> JudgedRows:
         """Report what was skipped; without any row it is an error."""
-        if self.what == "run" and not self.values:
+        if self.kind == "run" and not self.values:
             raise InputError("has no documents; expected query, document and score", self.path)
         skipped = f"{self.unrated:,} row{'s' if self.unrated > 1 else ''} without a document or a rating"
         if not self.values:
@@ -139,7 +139,7 @@ def query_word(text: str) -> str:
 
 
 def judgement_layout(
-    names: Sequence[str], columns: Columns | None = None, what: What = "qrels", *, is_declared: bool = True
+    names: Sequence[str], columns: Columns | None = None, kind: TrecKind = "qrels", *, is_declared: bool = True
 ) -> ColumnLayout | None:
     """Find the columns of queries, documents and grades, or scores of a run; None if one of them is missing.
 
@@ -152,30 +152,30 @@ def judgement_layout(
     queries 'Query', documents 'docid', grades 'rating'; skipped 'comment'
     """
     check_columns(columns, names)
-    role = _VALUES[what][0]
+    role = _VALUES[kind][0]
     query, document, value = find_query(names, columns), find(names, "docid", columns), find(names, role, columns)
-    if value is None and what == "qrels" and {plain(name) for name in names} & {"corpus_id", "q_id" * is_declared}:
+    if value is None and kind == "qrels" and {plain(name) for name in names} & {"corpus_id", "q_id" * is_declared}:
         value = find(names, "score")
     if query is None or document is None or value is None:
         return None
     return ColumnLayout(query, value, document, [], [name for name in names if name not in (query, document, value)])
 
 
-def _no_layout(names: Sequence[str], columns: Columns | None, what: What) -> str:
+def _no_layout(names: Sequence[str], columns: Columns | None, kind: TrecKind) -> str:
     """Say which columns were expected of judgements or a run, and what the missing ones may be called."""
-    role, word = _VALUES[what]
+    role, word = _VALUES[kind]
     missing = lacking([str(name) for name in names], columns, "qid", "docid", role)
     return f"has the columns {listed(names)}; expected columns for query, docid and {word}; {missing}"
 
 
 def judged_in(
-    file: OpenFile, columns: Columns | None, progress: Progress | None, what: What = "qrels"
+    file: OpenFile, columns: Columns | None, progress: Progress | None, kind: TrecKind = "qrels"
 ) -> JudgedRows | None:
     """Read the judgements, or the run, of a file that is not TREC's (a table, JSON, LETOR lines); None if it is."""
-    read = _reader_of(file, columns, what)
+    read = _reader_of(file, columns, kind)
     if read is None:
         return None
-    judged = JudgedRows(file.path, what)
+    judged = JudgedRows(file.path, kind)
     try:
         read(file, judged, columns, progress)
     except InputError as error:
@@ -186,7 +186,7 @@ def judged_in(
 _Reader = Callable[[OpenFile, JudgedRows, Columns | None, Progress | None], None]
 
 
-def _reader_of(file: OpenFile, columns: Columns | None, what: What) -> _Reader | None:
+def _reader_of(file: OpenFile, columns: Columns | None, kind: TrecKind) -> _Reader | None:
     if file.start(len(PARQUET)) == PARQUET:
         return _read_table
     start = start_of(file)
@@ -195,7 +195,7 @@ def _reader_of(file: OpenFile, columns: Columns | None, what: What) -> _Reader |
     lines = (line.strip() for line in start.split(b"\n"))
     first = next((line for line in lines if line and not line.startswith(b"#")), b"").decode("utf-8", "replace")
     words = first.split()
-    if what == "run":
+    if kind == "run":
         return _read_table if columns or judgement_layout(header_cells(first), None, "run") else None
     if len(words) > 1 and words[1].startswith("qid:"):
         return _read_letor
@@ -230,9 +230,9 @@ def _add_rows(
     chosen: ColumnLayout | None = None
     for line, row in rows:
         if chosen is None:
-            chosen = judgement_layout(list(row), columns, judged.what)
+            chosen = judgement_layout(list(row), columns, judged.kind)
             if chosen is None:
-                raise InputError(_no_layout(list(row), columns, judged.what), judged.path, line)
+                raise InputError(_no_layout(list(row), columns, judged.kind), judged.path, line)
             judged.layout = judged.layout or str(chosen)
         judged.add(row.get(chosen.qid), row.get(chosen.docid or ""), row.get(chosen.label), line)
 
@@ -313,33 +313,33 @@ def _number(value: str, word: str, path: str | Path, line: int | None) -> float:
     return number
 
 
-def _of_frame(frame: Any, what: What) -> TrecTable:
+def _of_frame(frame: Any, kind: TrecKind) -> TrecTable:
     """Judgements or a run from a data frame, by the rules of tables in files.
 
     Rows without a document or a rating are skipped with a warning; the words of a query are joined.
     """
     columns = columns_of(frame)
-    layout = judgement_layout(columns.names, None, what)
+    layout = judgement_layout(columns.names, None, kind)
     if layout is None or layout.docid is None:
-        raise InputError(f"the data frame of the {what} {_no_layout(columns.names, None, what)}")
+        raise InputError(f"the data frame of the {kind} {_no_layout(columns.names, None, kind)}")
     if columns.number_type(layout.label) is None:
-        raise InputError(f"the column {layout.label!r} of the {what} has a non-numeric value; expected numbers")
+        raise InputError(f"the column {layout.label!r} of the {kind} has a non-numeric value; expected numbers")
     values = {name: columns.values(name) for name in (layout.qid, layout.docid, layout.label)}
     kept = np.ones(columns.n_rows, bool)
     for name in values:
         missing = np.isnan(values[name]) if values[name].dtype.kind == "f" else columns.missing(name)
-        if missing.any() and (what == "run" or name == layout.qid):
-            which = f"the column {name!r} of the {what} has missing values (row {int(np.argmax(missing))}, from 0)"
+        if missing.any() and (kind == "run" or name == layout.qid):
+            which = f"the column {name!r} of the {kind} has missing values (row {int(np.argmax(missing))}, from 0)"
             raise InputError(f"{which}; expected one in every row")
         if missing.any():
             kept &= ~missing
     if not kept.all():
         n = int((~kept).sum())
         skipped = f"skipped {n:,} row{'s' if n > 1 else ''} without a document or a rating"
-        warnings.warn(f"the data frame of the {what}: {skipped}", InputWarning, stacklevel=4)
+        warnings.warn(f"the data frame of the {kind}: {skipped}", InputWarning, stacklevel=4)
         values = {name: column[kept] for name, column in values.items()}
     queries, documents = _words(values[layout.qid], query_word), _words(values[layout.docid], str.strip)
-    return _of_columns(queries, documents, values[layout.label], what)
+    return _of_columns(queries, documents, values[layout.label], kind)
 
 
 def _words(values: Array, word: Callable[[str], str]) -> Array:
@@ -488,16 +488,16 @@ def _blocks(table: TrecTable) -> list[tuple[bytes, int, int]]:
     return list(zip(queries, table.indptr[:-1].tolist(), table.indptr[1:].tolist(), strict=True))
 
 
-def _word(text: str, what: str) -> bytes:
+def _word(text: str, kind: str) -> bytes:
     word = text.encode("utf-8", "replace")  # half of a surrogate pair becomes a question mark
-    _check_word(word, what)
+    _check_word(word, kind)
     return word
 
 
-def _check_word(word: bytes, what: str) -> None:
+def _check_word(word: bytes, kind: str) -> None:
     if len(word.split()) != 1 or word != word.strip():
         text = word.decode("utf-8", "replace")
-        raise InputError(f"{what} {text!r} cannot be written to a TREC file; expected one word without white space")
+        raise InputError(f"{kind} {text!r} cannot be written to a TREC file; expected one word without white space")
 
 
 def _plain(number: float) -> bytes:
@@ -628,45 +628,45 @@ TrecSource = TrecTable | str | Path | Mapping[Any, Mapping[Any, float]] | Iterab
 _FORMS = "a file, a TrecTable, {query: {document: number}}, a data frame, or an object of ranx or ir_measures"
 
 
-def trec_table(source: TrecSource, what: What) -> TrecTable:
+def trec_table(source: TrecSource, kind: TrecKind) -> TrecTable:
     """Judgements or a run in any form, as a table."""
     if isinstance(source, TrecTable):
         return source
     if isinstance(source, str | Path):
-        return read_run(source) if what == "run" else read_qrels(source)
+        return read_run(source) if kind == "run" else read_qrels(source)
     if is_frame(source):
-        return _of_frame(source, what)
+        return _of_frame(source, kind)
     if type(source).__module__.partition(".")[0] == "ranx":
-        name = str(getattr(source, "name", None) or what)
+        name = str(getattr(source, "name", None) or kind)
         return TrecTable.from_dict(source.to_dict(), name)  # type: ignore[union-attr]
     if isinstance(source, Mapping):
         for query, row in source.items():
             if not isinstance(row, Mapping):
-                raise InputError(f"the {what} has {shown(row)} for query {query!r}; expected {{document: number}}")
-        return TrecTable.from_dict(source, what)
+                raise InputError(f"the {kind} has {shown(row)} for query {query!r}; expected {{document: number}}")
+        return TrecTable.from_dict(source, kind)
     if isinstance(source, Iterable) and not isinstance(source, bytes):
-        return _of_objects(source, what)
-    raise InputError(f"the {what} is a {type(source).__name__}; expected {_FORMS}")
+        return _of_objects(source, kind)
+    raise InputError(f"the {kind} is a {type(source).__name__}; expected {_FORMS}")
 
 
-def _of_objects(rows: Iterable[Any], what: What) -> TrecTable:
+def _of_objects(rows: Iterable[Any], kind: TrecKind) -> TrecTable:
     """Rows with the attributes ``query_id``, ``doc_id`` and ``score`` or ``relevance``, as ir_measures has them."""
-    value = "score" if what == "run" else "relevance"
+    value = "score" if kind == "run" else "relevance"
     triples = []
     for row in rows:
         try:
             triples.append((row.query_id, row.doc_id, float(getattr(row, value))))
         except (AttributeError, TypeError, ValueError):
             expected = f"expected query_id, doc_id and {value} in every row, or {_FORMS}"
-            raise InputError(f"the {what} has {shown(row)}; {expected}") from None
+            raise InputError(f"the {kind} has {shown(row)}; {expected}") from None
     if not triples:
-        raise InputError(f"the {what} is empty; expected at least one document (an iterator can be read only once)")
+        raise InputError(f"the {kind} is empty; expected at least one document (an iterator can be read only once)")
     queries, documents, values = zip(*triples, strict=True)
-    return _of_columns(queries, documents, values, what)
+    return _of_columns(queries, documents, values, kind)
 
 
-def _of_columns(queries: Any, documents: Any, values: Any, what: What) -> TrecTable:
+def _of_columns(queries: Any, documents: Any, values: Any, kind: TrecKind) -> TrecTable:
     numbers = np.asarray(values, np.float64)
     if not np.isfinite(numbers).all():
-        raise InputError(f"the {what} contains nan or inf; expected finite numbers")
-    return TrecTable.from_columns(queries, documents, numbers, what)
+        raise InputError(f"the {kind} contains nan or inf; expected finite numbers")
+    return TrecTable.from_columns(queries, documents, numbers, kind)

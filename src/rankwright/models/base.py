@@ -342,7 +342,7 @@ class Model(Displayed):
         if qid is None and group is None:
             group = [X.shape[0]]
             if warn:
-                warn_of_one_query(X.shape[0], stacklevel=3, what=_RELATIVE)
+                warn_of_one_query(X.shape[0], stacklevel=3, meaning=_RELATIVE)
         labels = np.zeros(X.shape[0])
         return RankingData.from_arrays(X, labels, qid, group=group, feature_names=names, allow_missing=True)
 
@@ -469,32 +469,32 @@ class Model(Displayed):
         return ", ".join(words)
 
     def _shown_table(self) -> Tabled:
-        names, values, what = self._by_importance()
+        names, values, meaning = self._by_importance()
         used = int((values != 0).sum())
         rows = tuple((name, cell(float(value))) for name, value in zip(names[:_SHOWN], values[:used], strict=False))
         notes = [f"and {used - len(rows):,} smaller"] if used > len(rows) else []
         unused = len(names) - used
-        notes += [f"{unused:,} {'of weight 0' if what == 'weight' else 'not used'}"] if unused else []
-        return Tabled(("feature", what), rows, tuple(notes), title=repr(self))
+        notes += [f"{unused:,} {'of weight 0' if meaning == 'weight' else 'not used'}"] if unused else []
+        return Tabled(("feature", meaning), rows, tuple(notes), title=repr(self))
 
     def to_frame(self) -> Any:
         """All features with their weights or importances, the largest first, as a pandas data frame."""
-        names, values, what = self._by_importance()
-        return importlib.import_module("pandas").DataFrame({"feature": names, what: values})
+        names, values, meaning = self._by_importance()
+        return importlib.import_module("pandas").DataFrame({"feature": names, meaning: values})
 
     def _drawing(self) -> Callable[[], Any]:
-        names, values, what = self._by_importance()
+        names, values, meaning = self._by_importance()
         used = int((values != 0).sum())
-        return lambda: bars(names[:used], values[:used].tolist(), what)
+        return lambda: bars(names[:used], values[:used].tolist(), meaning)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._description()})"
 
 
-def warn_of_one_query(n_rows: int, stacklevel: int, what: str = _SCALED) -> None:
+def warn_of_one_query(n_rows: int, stacklevel: int, meaning: str = _SCALED) -> None:
     """Warn that all rows were taken as the documents of one query."""
     if n_rows > 1:
-        problem = f"no qid: {what}, and all {n_rows:,} rows are taken as one"
+        problem = f"no qid: {meaning}, and all {n_rows:,} rows are taken as one"
         warnings.warn(f"{problem}; pass qid=…, or group=…", InputWarning, stacklevel=stacklevel + 1)
 
 
