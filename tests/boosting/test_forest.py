@@ -4,7 +4,7 @@ import dataclasses
 import io
 import json
 import zipfile
-from functools import reduce
+from functools import cache, reduce
 from operator import add
 
 import numpy as np
@@ -48,17 +48,24 @@ def forest(n_trees=5, seed=0, max_leaves=12):
     return Forest.of(trees)
 
 
-FOREST = forest()
-MODELS = {
-    "trees": TreeModel(D, None, FOREST),
-    "softmax": GradeModel(
-        D, None, np.array([0.0, 1.0, 4.0]), tuple(forest(4, at) for at in range(3)), np.array([0.5, 0, -1]), "softmax"
-    ),
-    "ordinal": GradeModel(
-        D, None, np.array([0.0, 1.0, 4.0]), tuple(forest(4, at) for at in range(2)), np.array([0.5, -1]), "ordinal"
-    ),
-    "sum": SumModel((TreeModel(D, None, FOREST), LinearModel(np.arange(D))), np.array([2.0, 0.5])),
-}
+KINDS = ("trees", "softmax", "ordinal", "sum")
+
+
+@cache
+def models():
+    """Models by kind; grown when they are first asked for, so that collecting the tests compiles nothing."""
+    grades, trees = np.array([0.0, 1.0, 4.0]), TreeModel(D, None, forest())
+    made = (
+        trees,
+        GradeModel(D, None, grades, tuple(forest(4, at) for at in range(3)), np.array([0.5, 0, -1]), "softmax"),
+        GradeModel(D, None, grades, tuple(forest(4, at) for at in range(2)), np.array([0.5, -1]), "ordinal"),
+        SumModel((trees, LinearModel(np.arange(D))), np.array([2.0, 0.5])),
+    )
+    return dict(zip(KINDS, made, strict=True))
+
+
+def grown():
+    return models()["trees"].forest
 
 
 def walk(trees, node, row):
@@ -107,26 +114,26 @@ def test_trees_of_any_size(max_leaves):
 def test_float32_values_are_compared_with_the_thresholds_as_they_are():
     X = rows_of(dtype=np.float32)
     rng = np.random.default_rng(0)
-    inner = FOREST.feature >= 0
+    inner = grown().feature >= 0
     threshold = np.where(inner, rng.choice(X[~np.isnan(X)], len(inner)).astype(np.float64), 0.0)
     for off in (-1e-12, 0.0, 1e-12):
-        moved = dataclasses.replace(FOREST, threshold=threshold * (1 + off))
+        moved = dataclasses.replace(grown(), threshold=threshold * (1 + off))
         expected = walked(moved, X)
         assert same_bits(TreeModel(D, None, moved).score(X), expected)
         assert same_bits(TreeModel(D, None, moved).score(X.astype(np.float64)), expected)
-    huge = dataclasses.replace(FOREST, threshold=np.where(inner, rng.choice([-1e300, 1e300, np.inf], len(inner)), 0.0))
+    huge = dataclasses.replace(grown(), threshold=np.where(inner, rng.choice([-1e300, 1e300, np.inf], len(inner)), 0.0))
     assert same_bits(TreeModel(D, None, huge).score(X), walked(huge, X))
 
 
 def test_nodes_that_no_tree_leads_to_do_not_matter():
     X = rows_of(50)
-    alone = dataclasses.replace(FOREST, roots=FOREST.roots[[3, 1]])
+    alone = dataclasses.replace(grown(), roots=grown().roots[[3, 1]])
     assert same_bits(TreeModel(D, None, alone).score(X), walked(alone, X))
 
 
 def test_rows_are_made_dense_in_parts(monkeypatch):
     X = rows_of()
-    kinds = {name: model for name, model in MODELS.items() if name != "sum"}  # of which one part is linear
+    kinds = {name: model for name, model in models().items() if name != "sum"}  # of which one part is linear
     expected = {name: model.score(X) for name, model in kinds.items()}
     monkeypatch.setattr("rankwright.boosting.tree_model._ROWS", 64)
     for name, model in kinds.items():
@@ -138,10 +145,10 @@ def test_rows_are_made_dense_in_parts(monkeypatch):
 def test_whole_numbers_and_read_only_rows(tmp_path):
     X = np.nan_to_num(rows_of(100)).round()
     np.save(tmp_path / "X.npy", X)
-    expected = walked(FOREST, X)
+    expected = walked(grown(), X)
     for same in (X.astype(int), X.astype(np.int8), X.astype(">f8"), np.load(tmp_path / "X.npy", mmap_mode="r")):
-        assert same_bits(MODELS["trees"].score(same), expected)
-    assert same_bits(MODELS["trees"].score(X[:1].tolist()), expected[:1])
+        assert same_bits(models()["trees"].score(same), expected)
+    assert same_bits(models()["trees"].score(X[:1].tolist()), expected[:1])
 
 
 def test_trees_put_together_taken_apart_and_joined():
@@ -162,9 +169,9 @@ def test_trees_put_together_taken_apart_and_joined():
     assert (last.n_trees, len(last.feature)) == (0, 0)
 
 
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_contributions_add_up_to_the_difference_of_the_scores(kind):
-    model, X = MODELS[kind], np.nan_to_num(rows_of(30))
+    model, X = models()[kind], np.nan_to_num(rows_of(30))
     scores = model.score(X)
     for a, b in ((0, 1), (1, 0), (5, 9), (3, 3), (28, 29)):
         found = model.contributions(X[a], X[b])
@@ -194,11 +201,11 @@ def test_contributions_to_grades_that_are_almost_certain(link):
 
 def test_expected_grades():
     X = rows_of(60)
-    model = MODELS["softmax"]
+    model = models()["softmax"]
     sums = np.array([walked(part, X) + start for part, start in zip(model.forests, model.starts, strict=True)])
     chances = np.exp(sums) / np.exp(sums).sum(axis=0)
     np.testing.assert_allclose(model.score(X), model.grades @ chances, rtol=1e-12)
-    model = MODELS["ordinal"]
+    model = models()["ordinal"]
     sums = np.array([walked(part, X) + start for part, start in zip(model.forests, model.starts, strict=True)])
     np.testing.assert_allclose(model.score(X), [1.0, 3.0] @ (1 / (1 + np.exp(-sums))), rtol=1e-12)
     for link in ("softmax", "ordinal"):  # one grade only
@@ -211,8 +218,8 @@ def test_expected_grades():
 
 @pytest.mark.parametrize("kind", ["trees", "softmax", "ordinal"])
 def test_importance_is_the_share_of_the_gain(kind):
-    model = MODELS[kind]
-    parts = getattr(model, "forests", (FOREST,))
+    model = models()[kind]
+    parts = getattr(model, "forests", (grown(),))
     gains = np.zeros(D)
     for part in parts:
         for j, gain in zip(part.feature, part.gain, strict=True):
@@ -229,10 +236,10 @@ def named(model, names):
     return dataclasses.replace(model, parts=tuple(named(part, names) for part in parts))
 
 
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 def test_columns_are_found_by_name_and_by_position(kind, form):
-    plain, X = MODELS[kind], np.nan_to_num(rows_of(50))
+    plain, X = models()[kind], np.nan_to_num(rows_of(50))
     with_names = named(plain, NAMES)
     mixed = form(np.column_stack([X[:, ::-1], X[:, 0] * 7]))
     given = [*"fedcba", "unknown"]
@@ -263,10 +270,10 @@ def test_columns_are_found_by_name_and_by_position(kind, form):
 def test_features_and_models_that_do_not_fit():
     for X, message in (([1.0, 2.0], "must be a table"), ([["a"] * D], "must be numbers")):
         with pytest.raises(InputError, match=message):
-            MODELS["trees"].score(X)
+            models()["trees"].score(X)
     with pytest.raises(InputError, match="6 features but 2 feature names"):
-        TreeModel(D, ("a", "b"), FOREST)
-    good = MODELS["softmax"]
+        TreeModel(D, ("a", "b"), grown())
+    good = models()["softmax"]
     for change, message in (
         ({"link": "logit"}, "the link of the model is 'logit'; expected softmax or ordinal"),
         ({"link": "ordinal"}, "3 forests for 3 grades do not make a model"),
@@ -286,8 +293,8 @@ def add_models(*models):
 
 def test_sums_of_models():
     X = np.nan_to_num(rows_of(50))
-    trees, linear = MODELS["trees"], LinearModel(np.arange(D))
-    np.testing.assert_allclose(MODELS["sum"].score(X), 2 * trees.score(X) + 0.5 * linear.score(X), rtol=1e-12)
+    trees, linear = models()["trees"], LinearModel(np.arange(D))
+    np.testing.assert_allclose(models()["sum"].score(X), 2 * trees.score(X) + 0.5 * linear.score(X), rtol=1e-12)
     both = add_models(trees, TreeModel(D, None, forest(3, seed=4)))
     assert isinstance(both, TreeModel)
     assert both.forest.n_trees == 8
@@ -306,10 +313,10 @@ def test_sums_of_models():
             SumModel(parts, np.array(weights))
 
 
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("names", [None, NAMES])
 def test_saved_and_loaded(kind, names, tmp_path):
-    model, X = named(MODELS[kind], names), np.nan_to_num(rows_of())
+    model, X = named(models()[kind], names), np.nan_to_num(rows_of())
     save_model(model, tmp_path / "one", method="m", parameters={})
     loaded = load_model(tmp_path / "one").model
     assert type(loaded) is type(model)
@@ -333,34 +340,37 @@ def at(array, place, value):
     return changed
 
 
-INNER = int(np.flatnonzero(FOREST.feature >= 0)[1])
-N = len(FOREST.feature)
 FIELDS = [field.name for field in dataclasses.fields(Forest) if field.name not in ("subset", "sets")]
-DAMAGED = {
-    "child before its parent": {"left": at(FOREST.left, INNER, 0)},
-    "node that is its own child": {"left": at(FOREST.left, INNER, INNER)},
-    "child past the end": {"left": at(FOREST.left, INNER, N - 1)},
-    "feature out of range": {"feature": at(FOREST.feature, INNER, D)},
-    "root past the end": {"roots": at(FOREST.roots, -1, N)},
-    "root before the start": {"roots": at(FOREST.roots, 0, -1)},
-    "endless value": {"value": at(FOREST.value, 3, np.inf)},
-    "missing value": {"value": at(FOREST.value, 3, np.nan)},
-    **{f"too few of {name}": {name: getattr(FOREST, name)[:-1]} for name in ("threshold", "missing_left", "count")},
-    "only a root": {name: getattr(FOREST, name)[: name == "roots"] for name in FIELDS},
-    "missing threshold": {"threshold": at(FOREST.threshold, INNER, np.nan)},
-    "missing gain": {"gain": at(FOREST.gain, INNER, np.nan)},
-    "rows below 0": {"count": at(FOREST.count, 0, -1.0)},
-    "splits without rows": {"count": np.zeros(N)},
-    "endless count": {"count": at(FOREST.count, 0, np.inf)},
-    "too many nodes": {"feature": np.append(FOREST.feature, np.int32(-1))},
-    "no nodes": {name: getattr(FOREST, name)[:0] for name in ("feature", "left", "threshold", "missing_left")},
+DAMAGED = {  # changes of trees with a split at the node `inner`
+    "child before its parent": lambda trees, inner: {"left": at(trees.left, inner, 0)},
+    "node that is its own child": lambda trees, inner: {"left": at(trees.left, inner, inner)},
+    "child past the end": lambda trees, inner: {"left": at(trees.left, inner, len(trees.feature) - 1)},
+    "feature out of range": lambda trees, inner: {"feature": at(trees.feature, inner, D)},
+    "root past the end": lambda trees, _: {"roots": at(trees.roots, -1, len(trees.feature))},
+    "root before the start": lambda trees, _: {"roots": at(trees.roots, 0, -1)},
+    "endless value": lambda trees, _: {"value": at(trees.value, 3, np.inf)},
+    "missing value": lambda trees, _: {"value": at(trees.value, 3, np.nan)},
+    "too few of threshold": lambda trees, _: {"threshold": trees.threshold[:-1]},
+    "too few of missing_left": lambda trees, _: {"missing_left": trees.missing_left[:-1]},
+    "too few of count": lambda trees, _: {"count": trees.count[:-1]},
+    "only a root": lambda trees, _: {name: getattr(trees, name)[: name == "roots"] for name in FIELDS},
+    "missing threshold": lambda trees, inner: {"threshold": at(trees.threshold, inner, np.nan)},
+    "missing gain": lambda trees, inner: {"gain": at(trees.gain, inner, np.nan)},
+    "rows below 0": lambda trees, _: {"count": at(trees.count, 0, -1.0)},
+    "splits without rows": lambda trees, _: {"count": np.zeros(len(trees.feature))},
+    "endless count": lambda trees, _: {"count": at(trees.count, 0, np.inf)},
+    "too many nodes": lambda trees, _: {"feature": np.append(trees.feature, np.int32(-1))},
+    "no nodes": lambda trees, _: {
+        name: getattr(trees, name)[:0] for name in ("feature", "left", "threshold", "missing_left")
+    },
 }
 
 
 @pytest.mark.parametrize("what", DAMAGED)
 def test_damaged_trees_are_refused(what, tmp_path):
-    broken = dataclasses.replace(FOREST, **DAMAGED[what])
-    for model in (TreeModel(D, None, broken), dataclasses.replace(MODELS["ordinal"], forests=(FOREST, broken))):
+    trees = grown()
+    broken = dataclasses.replace(trees, **DAMAGED[what](trees, int(np.flatnonzero(trees.feature >= 0)[1])))
+    for model in (TreeModel(D, None, broken), dataclasses.replace(models()["ordinal"], forests=(trees, broken))):
         save_model(model, tmp_path / "m", method="m", parameters={})
         message = (
             r"damaged model: (.* of the trees (do not fit|is )|.*\.npy (has the shape|holds numbers that are not))"
@@ -372,18 +382,18 @@ def test_damaged_trees_are_refused(what, tmp_path):
 
 @pytest.mark.parametrize("name", FIELDS)
 def test_arrays_of_another_type_are_refused(name, tmp_path):
-    array = getattr(FOREST, name)
+    array = getattr(grown(), name)
     other = array.astype(np.float32)
     for changed, message in ((other, "holds float32"), (array[:, None], "has the shape")):
-        model = TreeModel(D, None, dataclasses.replace(FOREST, **{name: changed}))
+        model = TreeModel(D, None, dataclasses.replace(grown(), **{name: changed}))
         save_model(model, tmp_path / "m", method="m", parameters={})
         with pytest.raises(InputError, match=f"damaged model: {name}.npy {message}"):
             load_model(tmp_path / "m")
 
 
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_what_is_left_out_is_named(kind, tmp_path):
-    save_model(MODELS[kind], tmp_path / "m", method="m", parameters={})
+    save_model(models()[kind], tmp_path / "m", method="m", parameters={})
     with zipfile.ZipFile(tmp_path / "m") as archive:
         content = {name: archive.read(name) for name in archive.namelist()}
     header = json.loads(content["model.json"])

@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from functools import cache
 from html.parser import HTMLParser
 
 import numpy as np
@@ -42,23 +43,21 @@ def made(n_queries=12, n_docs=8):
 
 
 DATA = made()
-SVM = StructuredSVM("map", C=1.0).fit(DATA)
-TREES = LambdaMART(n_trees=3, min_rows=3).fit(DATA)
-OLD, NEW = (evaluate(DATA, scores, name=name) for name, scores in (("old", DATA.X[:, 0]), (EVIL, SVM.predict(DATA))))
-COMPARED = compare([OLD, NEW], n_resamples=99)
 HITS = Hits(np.array([0, 11, 12]), np.arange(12), np.linspace(3, 1, 12), [EVIL, *(f"d{at}" for at in range(1, 12))])
-SHOWN = {
-    "data": DATA,
-    "svm": SVM,
-    "trees": TREES,
-    "linear model": SVM.model_,
-    "tree model": TREES.model_,
-    "evaluation": NEW,
-    "comparison": COMPARED,
-    "run": TrecTable.from_dict({"1": {EVIL: 0.5, "d2": 0.25}, "2": {"d1": 2}}, "a.run"),
-    "found": HITS[0],
-    "hits": HITS,
-}
+THINGS = (
+    *("data", "svm", "trees", "linear model", "tree model"),
+    *("evaluation", "comparison", "run", "found", "hits"),
+)
+
+
+@cache
+def things():
+    """What is shown, by name; trained when it is first asked for, so that collecting the tests compiles nothing."""
+    svm, trees = StructuredSVM("map", C=1.0).fit(DATA), LambdaMART(n_trees=3, min_rows=3).fit(DATA)
+    old, new = evaluate(DATA, DATA.X[:, 0], name="old"), evaluate(DATA, svm.predict(DATA), name=EVIL)
+    run = TrecTable.from_dict({"1": {EVIL: 0.5, "d2": 0.25}, "2": {"d1": 2}}, "a.run")
+    made = (DATA, svm, trees, svm.model_, trees.model_, new, compare([old, new], n_resamples=99), run, HITS[0], HITS)
+    return dict(zip(THINGS, made, strict=True))
 
 
 class Page(HTMLParser):
@@ -85,8 +84,9 @@ class Page(HTMLParser):
             self.cells[-1] += data
 
 
-@pytest.mark.parametrize("thing", SHOWN.values(), ids=SHOWN)
-def test_html_is_whole_and_holds_what_the_text_holds(thing):
+@pytest.mark.parametrize("name", THINGS)
+def test_html_is_whole_and_holds_what_the_text_holds(name):
+    thing = things()[name]
     page = Page(thing._repr_html_())
     assert page.tags <= {"div", "table", "thead", "tbody", "tr", "th", "td", "details", "summary"}
     text = thing.to_text()
@@ -98,13 +98,14 @@ def test_html_is_whole_and_holds_what_the_text_holds(thing):
     "name", ["data", "linear model", "tree model", "evaluation", "comparison", "run", "found", "hits"]
 )
 def test_names_from_files_are_escaped(name):
-    html = SHOWN[name]._repr_html_()
+    html = things()[name]._repr_html_()
     assert "<script" not in html
     assert EVIL in "".join(Page(html).cells)
 
 
-@pytest.mark.parametrize("thing", SHOWN.values(), ids=SHOWN)
-def test_latex_and_plots_are_there(thing, tmp_path):
+@pytest.mark.parametrize("name", THINGS)
+def test_latex_and_plots_are_there(name, tmp_path):
+    thing = things()[name]
     assert thing.to_latex().rstrip().endswith(r"\end{tabular}")
     picture = thing.plot(tmp_path / "plot.svg")
     assert (tmp_path / "plot.svg").read_text().startswith("<?xml")
@@ -131,24 +132,25 @@ def test_evaluations_are_the_table_of_the_command(tmp_path, capsys):
 
 
 def test_frames_have_all_digits():
-    frame = NEW.to_frame()
+    evaluated, compared, svm = (things()[name] for name in ("evaluation", "comparison", "svm"))
+    frame = evaluated.to_frame()
     assert frame.index.name == "query"
-    assert np.array_equal(frame.to_numpy(), NEW.values)
-    assert list(frame) == list(map(str, NEW.measures))
+    assert np.array_equal(frame.to_numpy(), evaluated.values)
+    assert list(frame) == list(map(str, evaluated.measures))
     frame.iloc[0, 0] = 7.0  # a copy
-    assert NEW.values[0, 0] != 7.0
-    rows = COMPARED.to_frame()
-    assert rows["difference"].tolist() == [one.difference for one in COMPARED.differences]
-    assert rows["low"].tolist() == [one.interval[0] for one in COMPARED.differences]
+    assert evaluated.values[0, 0] != 7.0
+    rows = compared.to_frame()
+    assert rows["difference"].tolist() == [row.difference for row in compared.differences]
+    assert rows["low"].tolist() == [row.interval[0] for row in compared.differences]
     names = list(rows)
     wanted = ["measure", "system", "mean", "difference", "low", "high", "p_t", "p_corrected_wilcoxon", "wins"]
     assert sorted(wanted, key=names.index) == wanted
-    weights = SVM.model_.to_frame().set_index("feature")["weight"]
-    assert weights.to_dict() == dict(zip(NAMES, SVM.coef_.tolist(), strict=True))
+    weights = svm.model_.to_frame().set_index("feature")["weight"]
+    assert weights.to_dict() == dict(zip(NAMES, svm.coef_.tolist(), strict=True))
     assert np.all(np.diff(weights.abs()) <= 0)
     assert DATA.to_frame().shape == (96, 3 + len(NAMES))
-    facts = SVM.to_frame().set_index("name")["value"]
-    assert (facts["queries trained on"], facts["C"]) == (SVM.n_queries_, 1.0)
+    facts = svm.to_frame().set_index("name")["value"]
+    assert (facts["queries trained on"], facts["C"]) == (svm.n_queries_, 1.0)
 
 
 def test_long_evaluations_fold_and_end():
@@ -167,10 +169,10 @@ def test_rankers_print_as_calls_and_show_what_was_learnt():
     assert "not fitted" in ranker.to_text()
     with pytest.raises(InputError, match="RankingSVM is not fitted; there is nothing to plot"):
         ranker.plot()
-    bundle = SVM._repr_mimebundle_(include=None, exclude=None)
-    assert bundle["text/plain"] == repr(SVM)
+    bundle = things()["svm"]._repr_mimebundle_(include=None, exclude=None)
+    assert bundle["text/plain"] == repr(things()["svm"])
     assert "queries trained on" in bundle["text/html"]
-    assert "gap to the optimum" in SVM.to_text()
+    assert "gap to the optimum" in things()["svm"].to_text()
 
 
 @pytest.mark.parametrize(
@@ -197,13 +199,13 @@ def test_models_in_one_line_and_as_tables(tmp_path):
     lines = str(many).splitlines()
     assert lines[4].split() == ["f40", "36.0000"]
     assert lines[-2:] == ["and 24 smaller", "1 of weight 0"]
-    both = SumModel((SVM.model_, TREES.model_), np.array([1.0, 0.5]))
+    both = SumModel((things()["svm"].model_, things()["trees"].model_), np.array([1.0, 0.5]))
     assert repr(both).endswith(" features, 1 × LinearModel, 0.5 × TreeModel)")
-    SVM.save(tmp_path / "m.rkw")
+    things()["svm"].save(tmp_path / "m.rkw")
     saved = load_model(tmp_path / "m.rkw")
-    assert repr(saved) == f"SavedModel(svm-map: {SVM.model_!r})"
+    assert repr(saved) == f"SavedModel(svm-map: {things()['svm'].model_!r})"
     assert "weight" in str(saved)
-    assert saved.to_frame().equals(SVM.model_.to_frame())
+    assert saved.to_frame().equals(things()["svm"].model_.to_frame())
 
 
 def test_a_training_by_name():
@@ -242,7 +244,7 @@ def test_data_of_every_kind():
 
 
 def test_judgements_and_runs():
-    run = SHOWN["run"]
+    run = things()["run"]
     assert repr(run) == "TrecTable('a.run': 2 queries, 3 documents)"
     assert str(run).splitlines()[4].split()[-1] == "0.5000"
     assert "values: 0.25 × 1, 0.5 × 1, 2 × 1" in str(run)
@@ -261,7 +263,7 @@ def test_judgements_and_runs():
 
 
 def test_what_a_search_found():
-    found = SHOWN["found"]
+    found = things()["found"]
     assert (repr(HITS), repr(found)) == ("Hits(2 queries, 12 documents)", "QueryHits(11 documents)")
     assert "and 1 more documents" in str(found)
     assert "and 2 more documents" in str(HITS)

@@ -1,7 +1,7 @@
 """Tables of notebooks in a real browser: readable on light and dark pages, wide ones scroll, nothing in them runs."""
 
 import pytest
-from tests.evaluation.test_display import SHOWN
+from tests.evaluation.test_display import things
 
 from in_browser import needs_browser
 
@@ -33,7 +33,7 @@ def opened(browser):
         page = contexts[-1].new_page()
         page.on("dialog", lambda dialog: pytest.fail(dialog.message))
         back, ink = THEMES[theme]
-        parts = "".join(thing._repr_html_() for thing in SHOWN.values())
+        parts = "".join(thing._repr_html_() for thing in things().values())
         page.set_content(f"<body style='background:{back};color:{ink};font:14px sans-serif'>{parts}</body>")
         return page
 
@@ -46,7 +46,7 @@ def opened(browser):
 @pytest.mark.parametrize("width", [400, 1400])
 def test_tables_are_readable_and_stay_inside_the_page(opened, theme, width):
     page = opened(theme, width)
-    assert page.locator("table").count() >= len(SHOWN)
+    assert page.locator("table").count() >= len(things())
     assert page.evaluate(CONTRAST) > 4.5
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.locator("script").count() == 0
