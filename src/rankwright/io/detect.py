@@ -33,7 +33,7 @@ from rankwright.io.folder import HEADER, load_folder, save_folder
 from rankwright.io.letor import read_letor, write_letor
 from rankwright.io.parquet import ParquetTable, pieces_of, read_parquet, write_parquet
 from rankwright.io.partitions import is_partitions
-from rankwright.io.roles import BESIDE, ColumnLayout, Columns, feature_layout, lacking, listed, plain
+from rankwright.io.roles import BESIDE, ColumnLayout, Columns, feature_layout, lacking, listed, plain, undecided
 from rankwright.io.tables import BOM, PARQUET, header_cells, is_missing, is_number, parquet_table, text_table
 from rankwright.io.trec import beir_qrels, is_catalogued, judgement_layout, write_qrels
 
@@ -267,8 +267,9 @@ def _kind_of_table(lines: list[bytes], columns: Columns | None, path: str | Path
         raise InputError(f"a line of an unknown format, {shown(text, 40)}; expected {_UNDERSTOOD}", path, number)
     rows = list(_first_rows(lines[number - 1 :]))
     try:
-        cells = ((name, cell) for row in rows for name, cell in zip(names, row, strict=False))
-        kinds = kinds_of_cells(names, cells)
+        places = {name: names.index(name) for name in undecided(names, columns)}
+        cells = ((name, row[at]) for row in rows for name, at in places.items() if at < len(row))
+        kinds = kinds_of_cells(list(places), cells) if places else {}
         kind = table_kind(names, *columns_of_numbers(names, rows), columns, kinds)
         if kind is not None:
             return kind
