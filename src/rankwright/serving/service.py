@@ -256,7 +256,7 @@ def _named(models: Sequence[str | Path]) -> dict[str, Path]:
 
 
 def _stamp(path: Path) -> Stamp | None:
-    """What changes when a file does: its time, number and size; None if there is no file."""
+    """Time, number and size of a file, one of which changes when the file does; None without a file."""
     try:
         status = path.stat()
     except OSError:
