@@ -364,6 +364,7 @@ if (matchMedia("(max-width: 1080px)").matches) document.querySelector("nav detai
 let headings = []; // text in place of buttons while printing
 addEventListener("beforeprint", () => {
   paperWidth = PAPER.width;
+  cancelAnimationFrame(waiting); // it would draw the buttons again
   document.querySelectorAll("details.how").forEach((details) => (details.open = true));
   drawAll();
   // Browsers repeat a table heading on every page only if it contains no buttons.
@@ -383,7 +384,7 @@ let width = 0,
   waiting = 0;
 new ResizeObserver((entries) => {
   const now = entries[0].contentRect.width;
-  if (Math.abs(now - width) < 1) return;
+  if (paperWidth || Math.abs(now - width) < 1) return;
   width = now;
   cancelAnimationFrame(waiting);
   waiting = requestAnimationFrame(drawAll);
