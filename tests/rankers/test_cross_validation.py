@@ -1,5 +1,7 @@
 """Cross-validation: the choice, the honest estimate, and what must not leak into them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from contract import bits
@@ -140,11 +142,16 @@ def test_the_ramp_bound_starts_from_a_fold_s_own_svm_map():
     found = cross_validate(RAMP, data, folds)
     start = cross_validate(RAMP._starter(), data, folds)
     assert (found.start.setting, found.start.fold_settings) == (start.setting, start.fold_settings)
+    convex = start.start
     facts = RAMP.fit_data(data, choice=found)
-    assert (found.setting, start.setting) == (facts.C, RAMP.start_.C_)
+    moved = RAMP.start_
+    assert (found.setting, start.setting, convex.setting) == (facts.C, moved.epochs_, moved.convex.C_)
     for at, (train, held_out) in enumerate(parts(data, folds)):
         again = StructuredSVM("ndcg@5", found.fold_settings[at], tol=1e-6)
-        path = StructuredSVM("map", start.fold_settings[at], tol=1e-6).fit(train)
+        path = RAMP._starter()
+        path.convex.C = convex.fold_settings[at]
+        epochs = replace(start, setting=start.fold_settings[at], start=None)
+        path.fit_data(train, choice=epochs)
         scores = again.start_from(path.coef_).fit(train).predict(held_out)
         own = found.scores[np.repeat(folds.of_query == at, data.sizes)]
         assert np.corrcoef(own, scores)[0, 1] > 0.99
@@ -155,7 +162,9 @@ def test_labels_of_a_fold_do_not_reach_the_models_that_score_it(name, monkeypatc
     data, ranker = make(), {**ALL, "ramp": RAMP}[name]
     folds = Folds.draw(data, 3)
     # What the other folds choose is set, here to the last of all: they are trained on these labels.
-    monkeypatch.setattr("rankwright.rankers.cross_validation._best", lambda values, weights: len(values) - 1)
+    last = lambda values, weights=None: len(values) - 1  # noqa: E731
+    monkeypatch.setattr("rankwright.rankers.base.best_setting", last)
+    monkeypatch.setattr("rankwright.maxmargin.start.best_beyond_first", last)
     first = cross_validate(ranker, data, folds)
     for at in range(3):
         mine = folds.of_query == at

@@ -104,7 +104,7 @@ def test_a_training_has_them():
     trained = train("svm-ndcg", data, settings={"C": 1.0})
     facts = trained.facts.to_dict(chosen=False)
     assert json.loads(json.dumps(facts)) == facts
-    assert (facts["bound"], facts["start"]) == ("ramp", "svm-map with C = 1")
+    assert (facts["bound"], facts["start"]) == ("ramp", "svm-map with C = 1 and 8 epochs of LambdaRank for nDCG@10")
     assert facts["convex_rounds"] >= 1
     rows = dict(trained.facts.rows())
     assert (rows["objective"], rows["gap to the optimum"]) == (facts["objective"], facts["gap"])

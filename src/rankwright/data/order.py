@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -233,3 +234,25 @@ class Clicked:
         bounds = sizes_to_indptr(sizes[query])
         rows = rows_of(indptr[query], bounds)
         return cls(clicks, query, rows, (rows == np.repeat(clicks, sizes[query])).astype(np.float64), bounds)
+
+
+_COMPARED = 1000  # documents of a query at most
+
+
+def share_reordered(first: Array, second: Array, indptr: Array) -> float:
+    """The share of pairs of documents of a query that two scores order differently, over all queries.
+
+    Of long queries, every so many-th document is compared.
+
+    Examples
+    --------
+    >>> share_reordered(np.array([3.0, 2, 1, 5, 4]), np.array([3.0, 1, 2, 5, 4]), np.array([0, 3, 5]))
+    0.25
+    """
+    different = pairs = 0
+    for start, stop in pairwise(indptr.tolist()):
+        rows = slice(start, stop, -(-(stop - start) // _COMPARED) or 1)
+        a, b = first[rows], second[rows]
+        different += int(((a[:, None] > a) & (b[:, None] < b)).sum())
+        pairs += len(a) * (len(a) - 1) // 2
+    return different / pairs if pairs else 0.0

@@ -36,7 +36,7 @@ _C_GRID = Option(
     LINEAR,
     "Values of C that auto tries.",
     after="C",
-    default="0.0001, 0.001, … 1000; with the ramp bound 0.1, 1, 10",
+    default="0.0001, 0.001, … 1000; with the ramp bound 1",
     names=("--C-grid",),
     metavar="0.01,0.1,1",
     alone=True,

@@ -33,6 +33,7 @@ _TIGHT = 0.75  # of the way from the bound at 0 to the loss of the ranking
 _FAR = 1e6  # times the length looked for first: there the bound is the loss
 _WORST = 0.999
 _STEPS = 2  # halvings of a decade
+_LOOSE = 1000.0  # times the weight at which the bound and the way from the start to 0 count the same
 
 
 class Linearisable(Objective, Protocol):
@@ -237,11 +238,12 @@ class _Rounds:
 
 # The ramp bound on a training set: its start, the unit of C, and the path of C values.
 #
-#     minimise  ½‖w − w₀‖² / unit + (C/|Q|) Σ_q μ_q R_q(w),   unit = ½‖w₀‖² / mean R(w₀)
+#     minimise  ½‖w − w₀‖² / unit + (C/|Q|) Σ_q μ_q R_q(w),   unit = 1000 · ½‖w₀‖² / mean R(w₀)
 #
 # R is not convex, so the start w₀ matters. Pulled to 0 like the hinge, a small C forgets it, and ends far from any good
-# ranking; pulled to w₀, a small C stays there, and a large one trusts the bound. C = 1 weighs the bound at w₀ as much
-# as the way from w₀ to 0, whatever the features and the feature map: the same few values of C suit all data.
+# ranking; pulled to w₀, a small C stays there, and a large one trusts the bound. C = 1 weighs the bound at w₀ a
+# thousand times as much as the way from w₀ to 0, whatever the features and the feature map, and so suits all data: the
+# pull only decides between directions that the bound does not tell apart.
 
 
 _FIGURES = ("objective", "gap", "passes", "norm", "slack", "slack_ratio", "objective_ratio")
@@ -263,7 +265,7 @@ class RampProblem(Problem):
         self._max_rounds = max_rounds
         self._origin = stretch(self._objective, self._objective.weights(start))
         square = 0.5 * float(self._origin.w @ self._origin.w)
-        self._unit = square / self._origin.bound if square > 0 and self._origin.bound > 0 else 1.0
+        self._unit = _LOOSE * square / self._origin.bound if square > 0 and self._origin.bound > 0 else 1.0
         self._centre = self._origin.w if pulled_to_start else np.zeros_like(self._origin.w)
         self._cost = 1.0
 

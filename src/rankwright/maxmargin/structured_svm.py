@@ -16,7 +16,7 @@ import numpy as np
 
 from rankwright._types import Array
 from rankwright.data.dataset import RankingData
-from rankwright.data.order import query_chunks
+from rankwright.data.order import query_chunks, share_reordered
 from rankwright.data.places import place_of
 from rankwright.data.threads import threads_of
 from rankwright.errors import InputError
@@ -56,6 +56,7 @@ from rankwright.rankers.parameters import (
 
 if TYPE_CHECKING:
     from rankwright.maxmargin.bundle import Check, Solution
+    from rankwright.maxmargin.start import RampStart
 
 __all__ = ["StructuredSVM"]
 
@@ -144,11 +145,11 @@ class MaxMarginRanker(CostRanker):
         self._useless = None if notice is None else notice.text
         assert outcome.certificate is not None
         self.proof_ = None if outcome.interrupted or not self._proves else self._prove(task)
-        certificate = replace(outcome.certificate, bound=self._bound(), proof=self.proof_, **self._started())
+        certificate = replace(outcome.certificate, bound=self._bound(), proof=self.proof_, **self._started(task))
         notices = outcome.notices if notice is None else (notice, *outcome.notices)
         return replace(outcome, notices=notices, certificate=certificate)
 
-    def _started(self) -> dict[str, Any]:
+    def _started(self, task: Task) -> dict[str, Any]:
         """What the certificate says of a training that started from the weights of another one."""
         return {}
 
@@ -251,19 +252,20 @@ class StructuredSVM(MaxMarginRanker):
         ``"dorm@10"`` (DORM: nDCG of the grades with weights for positions). A list optimises all at once (SVMcombo).
     C : float or "auto"
         Weight of the losses against ½‖w‖²: the papers' C, with losses averaged over queries. With the ramp bound it is
-        relative, and weighs the loss against leaving the start: 1 is a middle value for any data. ``"auto"`` chooses
-        from ``C_grid`` on ``eval_set``, or by cross-validation.
+        relative, and weighs the loss against leaving the start: 1 suits any data. ``"auto"`` chooses from ``C_grid`` on
+        ``eval_set``, or by cross-validation; with the ramp bound it also chooses what it starts from.
     relevant_from : float
         Lowest label that counts as relevant (DORM uses the grades themselves).
     bound : {"auto", "ramp", "hinge"}
         What is minimised in place of the loss. ``"hinge"``: the papers' convex problem, which compares every ranking
         with an ideal one; proved to be near its optimum. ``"ramp"``: compares with the ranking that the weights make.
-        Tighter, not convex; lowered in rounds of convex problems from the weights of an SVMmap, and pulled to these
-        instead of 0. ``"auto"``: the hinge for AP, AUC and nDCG without cutoff; the ramp for all others and for
-        several losses, where the hinge often learns nothing.
+        Tighter, not convex; lowered in rounds of convex problems, and pulled to its start instead of 0: the weights of
+        an SVMmap, moved by epochs of linear LambdaRank for the measure (for RR and for several losses nDCG@10).
+        ``"auto"``: the hinge for AP, AUC and nDCG without cutoff; the ramp for all others and for several losses,
+        where the hinge often learns nothing.
     max_rounds : int
-        Rounds of the ramp bound, at most; they end when one lowers the objective by less than ``tol``. More than one
-        lowers the bound further, which is hardly seen on test queries.
+        Rounds of the ramp bound, at most; they end when one lowers the objective by less than ``tol``. More of them
+        lower the bound further, but do not raise the measure on test queries.
     feature_map : str, optional
         Description of a ranking, where there is a choice: ``"po"`` or ``"mrr"`` for MRR, ``"po"`` or ``"dorm"``
         for nDCG. ``"dorm:sqrt"`` and ``"dorm:log2"`` (the default decay) weight position r by 1/√(1+r) and
@@ -287,7 +289,7 @@ class StructuredSVM(MaxMarginRanker):
         ranking violates its constraint by more, which puts the objective within C·ε of the optimum. The paper names no
         value.
     C_grid : sequence of float, optional
-        Values for ``C="auto"``; default: powers of ten from 1e-4 to 1e3, for the ramp bound 0.1, 1 and 10.
+        Values for ``C="auto"``; default: powers of ten from 1e-4 to 1e3, for the ramp bound 1 alone.
     eval_measure : str or Measure, optional
         Measure to choose C by; default: that of the (first) loss, with labels from ``relevant_from`` on as relevant.
     cv : int or "auto", optional
@@ -313,7 +315,7 @@ class StructuredSVM(MaxMarginRanker):
     proof_ : Proof
         The measure on the training queries, and what the bound proves it to be at least.
     start_ : ranker or None
-        The ranker whose weights the ramp bound started from.
+        The ranker whose weights the ramp bound started from: ``convex``, moved by ``epochs_`` epochs of LambdaRank.
     rounds_ : tuple of RampRound
         Objective, gap and passes of every round of the ramp bound.
     n_passes_ : int
@@ -348,7 +350,7 @@ class StructuredSVM(MaxMarginRanker):
     _: KW_ONLY
     relevant_from: float = parameter(1, POSITIVE, option=_RELEVANT_FROM)
     bound: str = parameter("auto", one_of("auto", RAMP, HINGE), option=_BOUND)
-    max_rounds: int = parameter(1, integer(1))
+    max_rounds: int = parameter(5, integer(1))
     feature_map: str | Sequence[str | None] | None = parameter(None, _NAME, _PER_LOSS, NONE, option=_FEATURE_MAP)
     loss_weights: Sequence[float] | None = parameter(None, POSITIVES, NONE, option=_LOSS_WEIGHTS)
     slack: str = parameter("separate", one_of("separate", "shared"), option=_SLACK)
@@ -390,7 +392,7 @@ class StructuredSVM(MaxMarginRanker):
 
     def costs(self) -> tuple[float, ...]:
         """The C of every fit that a training consists of, in order."""
-        start = () if self._bound() == HINGE else self._starter().costs()
+        start = () if self._bound() == HINGE else self._starter().convex.costs()
         return (*start, *super().costs())
 
     def _settings(self) -> SolverSettings:
@@ -405,35 +407,49 @@ class StructuredSVM(MaxMarginRanker):
         start, training = self._initial(task.data), self._training_set(task)
         if start is None:
             starter = self._starter()
-            if task.choice is not None and task.choice.start is not None:
-                starter.C = task.choice.start.setting
-            if starter._useful(training.data).any():
+            if starter.convex._useful(training.data).any():
                 weights = training.weights if np.ptp(training.weights) else None
-                starter.fit_data(training.data, task.valid, weights=weights)
+                choice = None if task.choice is None else task.choice.start
+                starter.fit_data(training.data, task.valid, weights=weights, choice=choice)
                 self.start_, start = starter, starter.coef_
                 if starter.training_.interrupted:
-                    return StartOnly(starter)
+                    return StartOnly(starter.convex)
             else:  # grades, but all documents of a query are relevant, or none
                 start = _learn_pairs(task.data, task.weights.queries, self._settings())
         pulled = self._pulled_to_start
         return RampProblem(training, self._settings(), start, max_rounds=self.max_rounds, pulled_to_start=pulled)
 
-    def _started(self) -> dict[str, Any]:
-        start = None if self.start_ is None else f"{self.start_.method_name()} with C = {self.start_.C_:g}"
-        return {"start": start, "convex_rounds": len(self.rounds_)}
+    def _started(self, task: Task) -> dict[str, Any]:
+        if self.start_ is None:
+            return {"start": None, "convex_rounds": len(self.rounds_)}
+        convex, epochs = self.start_.convex, self.start_.epochs_
+        start = f"{convex.method_name()} with C = {convex.C_:g}"
+        if epochs:
+            start += f" and {epochs} epochs of LambdaRank for {self.start_.measure}"
+        place = place_of(task.data)
+        before, after = (place.scores(self._model_of(coef)) for coef in (convex.coef_, self.coef_))
+        reordered = share_reordered(before, after, task.data.indptr)
+        return {"start": start, "convex_rounds": len(self.rounds_), "reordered": reordered}
 
-    def _starter(self) -> StructuredSVM:
-        """A ranker whose weights are a good start: convex, and learns from nearly all data."""
+    def _starter(self) -> RampStart:
+        """A ranker whose weights are a good start: those of a convex one that learns from nearly all data, moved."""
+        from rankwright.maxmargin.start import RampStart  # here because it loads nets
+
         kept = {
             name: getattr(self, name)
             for name in ("relevant_from", "tol", "max_passes", "standardize", "n_jobs", "device")
         }
         C = "auto" if self.C == "auto" else 1.0
-        starter = StructuredSVM(self._start_loss, C, bound=HINGE, callback=self.callback, **kept)
-        starter._tries_others, starter._proves = self._tries_others, False
-        return starter
+        convex = StructuredSVM(self._start_loss, C, bound=HINGE, callback=self.callback, **kept)
+        convex._tries_others, convex._proves = self._tries_others, False
+        losses = self._losses()
+        measures = [loss.measure.smoother().with_relevant_from(self.relevant_from) for loss in losses]
+        rough = [not loss.measure.oracle(loss.feature_map).hinge_learns for loss in losses]
+        measure = measures[rough.index(True) if any(rough) else 0]
+        start = RampStart(measure, hidden=0, standardize=self.standardize, n_jobs=self.n_jobs)
+        return start.after(convex, measures)
 
-    def _start_to_cross(self, data: RankingData) -> StructuredSVM | None:
+    def _start_to_cross(self, data: RankingData) -> RampStart | None:
         if self._bound() == HINGE or self.C != "auto":
             return None
         return self._starter()
@@ -443,7 +459,7 @@ class StructuredSVM(MaxMarginRanker):
             return super()._no_better(task)
         if self.start_ is None or min(row["slack_ratio"] for row in self.C_path_) < USELESS:
             return None
-        notices = self.start_.training_.notices
+        notices = self.start_.convex.training_.notices
         return next((notice for notice in notices if notice.kind is Kind.NO_BETTER_THAN_ZERO), None)
 
     def _keep(self, solution: Solution | None, interrupted: bool) -> Outcome:
@@ -451,7 +467,7 @@ class StructuredSVM(MaxMarginRanker):
         outcome = super()._keep(solution, interrupted)
         if self.start_ is None or outcome.certificate is None:
             return outcome
-        self.n_passes_total_ += self.start_.n_passes_total_
+        self.n_passes_total_ += self.start_.convex.n_passes_total_
         return replace(outcome, certificate=replace(outcome.certificate, passes_total=self.n_passes_total_))
 
     def _learn_nothing(self, task: Task) -> Outcome:

@@ -333,6 +333,10 @@ class Measure:
             f"losses: {', '.join(trainable)}"
         )
 
+    def smoother(self) -> Measure:
+        """A measure of the same kind whose lambda gradients lead further; this one, unless it sees few documents."""
+        return self
+
     def check_feature_map(self, feature_map: str | None) -> None:
         """Raise an InputError for a feature map that the measure cannot be trained with."""
         if feature_map is None:

@@ -7,7 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankwright._types import Array
-from rankwright.measures.base import BinaryMeasure, Oracle, PositionSum, Rankings, read_only, register
+from rankwright.measures.base import (
+    REGISTRY,
+    BinaryMeasure,
+    Measure,
+    Oracle,
+    PositionSum,
+    Rankings,
+    read_only,
+    register,
+)
 
 
 @register
@@ -34,6 +43,10 @@ class RR(PositionSum, BinaryMeasure):
 
     def credits(self, hits: Array) -> Array:
         return (hits == 1).astype(np.float64)
+
+    def smoother(self) -> Measure:
+        """nDCG@10: RR looks at the first relevant document alone."""
+        return REGISTRY["ndcg"](cutoff=10)
 
     def oracle(self, feature_map: str | None = None) -> Oracle:
         """Puts the highest-scored relevant document below the best others; on ``"mrr"``, the lowest-scored one."""

@@ -391,6 +391,16 @@ class NetTrainer:
         self._steps[0][:, len(self.theta) :] = 1.0
         self._pool = ThreadPoolExecutor(threads) if threads > 1 and batch > 1 else None
 
+    def start_at(self, coef: Array) -> None:
+        """Start a linear model from weights of the raw features, made so long that scores of a group vary by 1."""
+        self.theta[:] = coef[self._kept] * self._scale
+        square, rows = 0.0, 0
+        for q in self._groups:
+            n = forward(self._rows, q, self.theta, self._hidden, self._space[0])
+            square += n * float(np.var(self._space[0][3][:n]))
+            rows += n
+        self.theta /= math.sqrt(square / rows) if square > 0 else 1.0
+
     @property
     def seen(self) -> Array:
         """Each row's score when its group was last visited."""

@@ -19,7 +19,7 @@ from rankwright.evaluation.evaluate import evaluate
 from rankwright.io.frames import has_categories
 from rankwright.measures import Measure, parse_measure
 from rankwright.models.base import warn_of_one_query
-from rankwright.rankers.cross_validation import CrossValidation, Folds, Steps, crossed, notify
+from rankwright.rankers.cross_validation import CrossValidation, Folds, Steps, best_setting, crossed, notify
 from rankwright.rankers.estimator import check_is_fitted
 from rankwright.rankers.facts import Fitted, Kind, Notice, Outcome, plain, shared_notices
 from rankwright.rankers.inputs import JUDGED, Clicks, Gathering, check_size, clicks_of, pages_together
@@ -404,6 +404,10 @@ class CrossValidated(Ranker):
 
     def _after_round(self, setting: Any, value: float, seconds: float) -> Any:
         """Report a round that all folds have finished; True stops."""
+
+    def _best(self, values: Array, weights: Array) -> int:
+        """Which setting is chosen, from the measure of every held-out query (columns) for each (rows)."""
+        return best_setting(values, weights)
 
     def _start_to_cross(self, data: RankingData) -> Ranker | None:
         """A ranker to cross-validate first: its models are where the folds start from."""

@@ -222,6 +222,7 @@ def validation_value(
 
 
 _ROUNDING = 1e-12  # of a mean
+_CAUTION = 0.5  # standard errors
 
 
 class Steps(Protocol):
@@ -504,7 +505,7 @@ def _cross(
         finished = np.isin(folds.of_query, [fold.number for fold in done])
         folds = replace(folds, of_query=np.where(finished, folds.of_query, -1))
     values, counted = np.array(rows), weights.counted(data)
-    chosen = _best(values, counted)
+    chosen = ranker._best(values, counted)
     scored = [(fold, fold.queries) for fold in done]
     if len(done) == 1:
         held_out = queries[folds.of_query[queries] >= 0]
@@ -512,7 +513,7 @@ def _cross(
     scores, of_query, used = np.full(data.n_docs, np.nan), np.full(data.n_queries, np.nan), []
     for fold, held_out in scored:
         others = (folds.of_query >= 0) & ~np.isin(np.arange(data.n_queries), held_out)
-        number = _best(values[:, others], counted[others]) if counted[others].any() else chosen
+        number = ranker._best(values[:, others], counted[others]) if counted[others].any() else chosen
         used.append(number)
         some = some_queries(data, held_out)
         scores[np.isin(data.query_of_row(), held_out)] = place_of(some).scores(fold.steps.model(number))
@@ -558,13 +559,31 @@ def _figures(folds: Sequence[_Fold], settings: Sequence[Any]) -> tuple[dict[str,
     )
 
 
-def _best(values: Array, weights: Array) -> int:
+def best_setting(values: Array, weights: Array) -> int:
     """The setting with the highest mean, the first of equal ones."""
     best, highest = 0, -np.inf
     for number, row in enumerate(values):
         mean = _mean(row, weights)
         if mean > highest + _ROUNDING:
             best, highest = number, mean
+    return best
+
+
+def best_beyond_first(values: Array, weights: Array | None = None) -> int:
+    """The setting whose mean exceeds that of the first by most, less half the standard error of the difference.
+
+    With few queries a gain has to be clear; the first setting is the one that needs no proof. `values`: one row for
+    each setting, one column for each query.
+    """
+    known = ~np.isnan(values).any(axis=0)
+    weights = np.ones(values.shape[1]) if weights is None else weights
+    weights = weights[known] / max(math.fsum(weights[known]), 1e-300)
+    best, highest = 0, _ROUNDING
+    for number, row in enumerate(values[:, known] - values[0, known]):
+        mean = math.fsum(weights * row)
+        error = math.sqrt(math.fsum((weights * (row - mean)) ** 2))
+        if mean - _CAUTION * error > highest:
+            best, highest = number, mean - _CAUTION * error
     return best
 
 

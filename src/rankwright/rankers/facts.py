@@ -23,7 +23,17 @@ from rankwright.measures import Measure
 from rankwright.rankers.cross_validation import CrossValidation
 
 _TRIED_PER_LINE = 4  # values of C
-_JSON_OF_CERTIFICATE = ("objective", "gap", "bound", "start", "convex_rounds", "proof", "passes", "passes_total")
+_JSON_OF_CERTIFICATE = (
+    "objective",
+    "gap",
+    "bound",
+    "start",
+    "reordered",
+    "convex_rounds",
+    "proof",
+    "passes",
+    "passes_total",
+)
 
 
 class Kind(StrEnum):
@@ -71,6 +81,9 @@ class Proof:
             yield "proved", f"{self.measure} ≥ {proved} over the queries trained on; it is {self.value:.4f}"
 
 
+_SAME = 0.0005  # share of pairs: less is no difference
+
+
 @dataclass(frozen=True)
 class Certificate:
     """Proof of the quality of the weights.
@@ -78,7 +91,8 @@ class Certificate:
     `gap`: how far the objective may be above the optimum, relatively; with the ramp bound, that of the last round's
     convex problem. `passes`, `passes_total`: for the C that was kept, and for all C tried. `reached`: whether the gap
     is at most ``tol``. `bound` ({"hinge", "ramp"}): what was minimised. `start`: the method, with its C, from whose
-    weights the ramp bound started; None: from given ones.
+    weights the ramp bound started; None: from given ones. `reordered`: the share of the pairs of training documents
+    that the model orders differently from that method's.
     """
 
     objective: float
@@ -90,6 +104,7 @@ class Certificate:
     proof: Proof | None = None
     start: str | None = None
     convex_rounds: int = 0
+    reordered: float | None = None
 
     def rows(self) -> Iterator[tuple[str, Any]]:
         yield "objective", self.objective
@@ -101,6 +116,10 @@ class Certificate:
             single = self.convex_rounds == 1
             rounds = f"{self.convex_rounds} {'round' if single else 'rounds'} from {self.start or 'the given weights'}"
             yield "ramp bound", f"{rounds}; {'its' if single else 'the last'} convex problem {self._words(useless)}"
+            if self.reordered is not None and self.start is not None:
+                method = self.start.partition(" ")[0]
+                share = f"orders {100 * self.reordered:.1f} % of the pairs differently"
+                yield f"beside {method}", share if self.reordered >= _SAME else "the same order of (nearly) all pairs"
         else:
             yield "objective", f"{self.objective:.5g}, {self._words(useless)}"
         if self.proof is not None and not useless:
