@@ -12,10 +12,10 @@ DOCS_STAMP := .venv/.docs
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -e
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test lint check format docs wheel bench fuzz clean
+.PHONY: help env demo test lint check format docs wheel bench results results-check pages fuzz clean
 
 help: ## show this list
-	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  make %-13s %s\n", $$1, $$2}'
 
 $(PACKAGE): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -63,6 +63,15 @@ wheel: ## build the wheel and try it in an empty environment without write acces
 
 bench: $(STAMP) ## run the benchmarks and print speed ratios
 	@for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+results: $(STAMP) ## rerun the figures that are out of date (DATA=folder or RANKWRIGHT_DATA), then make the pages
+	@$(BIN)/python benchmarks/results.py run $(if $(DATA),--data $(DATA))
+
+results-check: $(STAMP) ## list the figures that are older than the code behind them; runs nothing
+	@$(BIN)/python benchmarks/results.py check
+
+pages: $(STAMP) ## make the pages from the figures that there are; after a change of code or of a template
+	@$(BIN)/python benchmarks/results.py pages
 
 fuzz: $(STAMP) ## damaged inputs of every kind for FUZZ_MINUTES (5); goes on where the last run stopped
 	@$(BIN)/python benchmarks/fuzz.py --minutes $(FUZZ_MINUTES)

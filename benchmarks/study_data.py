@@ -1,4 +1,4 @@
-"""Helpers for the studies: the command line, the data sets as folds, and Markdown tables.
+"""Helpers for the studies: the data sets as folds, and tables.
 
 Documents are read without their ids, so that ties stay in input order. The features of TREC-COVID are the submitted
 runs: 1 − ln(rank)/ln(1001), or 0 if a run did not retrieve the document.
@@ -6,22 +6,22 @@ runs: 1 − ln(rank)/ln(1001), or 0 if a run did not retrieve the document.
 
 from __future__ import annotations
 
-import argparse
-import os
-import sys
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from figures import Table, marked, p_text, short, signed, table
 from rankwright import Evaluation, QueryKFold, RankingData, letor_folds, read_letor
+from study_runs import Shown, run_study
 
 __all__ = [
     "ROUNDS",
     "Fold",
+    "Shown",
+    "Table",
     "all_folds",
     "joined_tests",
     "marked",
@@ -40,26 +40,6 @@ __all__ = [
 
 Fold = tuple[RankingData, RankingData, RankingData]
 ROUNDS = (1, 2, 3)
-
-
-def run_study(doc: str | None, needed: Sequence[str], pages: Callable[[Path], Iterable[str]]) -> None:
-    """Find the data, print each page when it is ready, and write all pages to the ``--markdown`` file if given."""
-    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", nargs="?", default=os.environ.get("RANKWRIGHT_DATA"), help="data folder")
-    parser.add_argument("--markdown", metavar="FILE", help="also write the tables to this file")
-    args = parser.parse_args()
-    root = Path(args.data or ".")
-    missing = [name for name in needed if not (root / name).is_dir()]
-    if missing:
-        parser.error(f"no {', '.join(missing)} found; give the data folder or set RANKWRIGHT_DATA")
-    began = time.perf_counter()
-    printed: list[str] = []
-    for page in pages(root):
-        print(page, flush=True)
-        printed.append(page)
-    print(f"seconds: {time.perf_counter() - began:.0f}", file=sys.stderr)
-    if args.markdown:
-        Path(args.markdown).write_text("\n".join(printed), encoding="utf-8")
 
 
 # Data
@@ -123,31 +103,3 @@ def pooled(name: str, tables: Sequence[Evaluation], measures: Sequence[str]) -> 
         tuple(first.definitions[c] for c in columns),
         name,
     )
-
-
-def short(value: float) -> str:
-    """Format a value of a measure: .4527."""
-    return f"{value:.4f}".removeprefix("0")
-
-
-def signed(value: float) -> str:
-    """Format a difference: +.0045, −.0262."""
-    return ("−" if value <= -5e-5 else "+") + short(abs(value))
-
-
-def marked(value: float, best: float) -> str:
-    """Format a value, in bold if it equals the best of its column to the digits shown."""
-    return f"**{short(value)}**" if short(value) == short(best) else short(value)
-
-
-def p_text(p: float) -> str:
-    """Format a p-value: 1, .043, 2e-5."""
-    if p >= 0.995:
-        return "1"
-    return f"{p:.2g}".removeprefix("0") if p >= 1e-3 else f"{p:.0e}".replace("e-0", "e-")
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Format a Markdown table."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "".join("| " + " | ".join(cells) + " |\n" for cells in lines)

@@ -203,7 +203,7 @@ class Reader:
 
     def follow(self, program, arguments, mention, error):
         if program == "make":
-            assert set(arguments) <= set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+            assert set(arguments) <= set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
         elif program == "python":
             check_script(*arguments)
         elif "DATA" in arguments:
@@ -252,10 +252,11 @@ def check_experiment(file):
 def check_script(script, *arguments):
     """Check that the script exists and, as far as its source shows, accepts these arguments."""
     parser = argparse.ArgumentParser(conflict_handler="resolve")  # of the script, and of those beside it
-    path = ROOT / script
-    beside = re.findall(r"^from (\w+) import", path.read_text(), re.MULTILINE)
-    for source in (path, *(path.parent / f"{module}.py" for module in beside)):
-        for node in ast.walk(ast.parse(source.read_text())) if source.exists() else ():
+    sources = [ROOT / script]
+    for source in sources:  # which grows
+        beside = [source.parent / f"{name}.py" for name in re.findall(r"^from (\w+) import", source.read_text(), re.M)]
+        sources += [path for path in beside if path.exists() and path not in sources]
+        for node in ast.walk(ast.parse(source.read_text())):
             if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "add_argument":
                 options = {word.arg: ast.literal_eval(word.value) for word in node.keywords if word.arg == "nargs"}
                 parser.add_argument(*(ast.literal_eval(argument) for argument in node.args), **options)
