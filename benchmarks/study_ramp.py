@@ -7,7 +7,8 @@ the paper's three losses, AP, RR@10 and nDCG@10. Values are means of fold means,
 feature files; times are CPU seconds of whole fits, validation included, summed over folds, after compiling.
 
 Needs the folders of `study_data` and `mq2007`, `clueweb09_webis`, `text` in the given folder or in RANKWRIGHT_DATA.
-Prints Markdown; `--markdown FILE` also writes it to a file. The second table takes longer than the first.
+Prints Markdown; `--markdown FILE` also writes it to a file, `--results FILE` writes the figures as data. The second
+table takes longer than the first.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from rankwright import (
     read_queries,
 )
 from rankwright.datasets import python_docs
-from study_data import Fold, all_folds, read, run_study, short, signed, table
+from study_data import Fold, Shown, Table, all_folds, read, run_study, signed
 
 MEASURES = ("AP", "nDCG@10", "RR@10")
 COMBO = ["map", "mrr@10", "ndcg@10"]
@@ -109,16 +110,16 @@ def main() -> int:
     return 0
 
 
-def pages(root: Path) -> Iterable[str]:
+def pages(root: Path) -> Iterable[Shown]:
     """Read the data, then one page after the other."""
     data = every_fold(root)
     for folds in data.values():
         warm_up(folds[0][0])
     base = {name: run(folds, DEFAULTS["SVMmap"]) for name, folds in data.items()}
-    yield against_map(data, base)
+    yield from against_map(data, base)
     small = {name: folds for name, folds in data.items() if name not in LARGE}
-    yield other_settings(small, base)
-    yield convex_losses(small, base)
+    yield from other_settings(small, base)
+    yield from convex_losses(small, base)
 
 
 # Data
@@ -193,17 +194,19 @@ def warm_up(data: RankingData) -> None:
 # Tables
 
 
-def against_map(data: dict[str, list[Fold]], base: dict[str, Result]) -> str:
+def against_map(data: dict[str, list[Fold]], base: dict[str, Result]) -> Iterable[Shown]:
     """Every method with the papers' hinge and with the default, against SVMmap."""
-    rows, changes, hinges, ratios = [], [], [], []
+    rows: list[list[Any]] = []
+    changes, hinges, ratios = [], [], []
     names = [name for name in DEFAULTS if name != "SVMmap"]
     for dataset, folds in data.items():
-        cells, changed, hinged, ratio = [dataset, short(base[dataset].values["AP"])], [], [], []
+        cells: list[Any] = [dataset, base[dataset].values["AP"]]
+        changed, hinged, ratio = [], [], []
         for name in names:
             new, old = run(folds, DEFAULTS[name]), run(folds, PAPERS[name])
             measure = DEFAULTS[name].measure
             reference = base[dataset].values[measure]
-            cells += [short(reference), short(old.values[measure]), signed(new.values[measure] - reference)]
+            cells += [reference, old.values[measure], new.values[measure] - reference]
             changed.append(new.values[measure] - reference)
             hinged.append(old.values[measure] - reference)
             ratio.append(new.seconds / base[dataset].seconds)
@@ -217,22 +220,21 @@ def against_map(data: dict[str, list[Fold]], base: dict[str, Result]) -> str:
         text for name in names for text in (f"SVMmap, {DEFAULTS[name].measure}", f"{name}, hinge", f"{name}, ramp")
     ]
     summary = [
-        [name, DEFAULTS[name].measure, signed(float(was)), signed(float(mean)), signed(float(low)), f"{longest:.1f}×"]
+        [name, DEFAULTS[name].measure, was, mean, low, longest]
         for name, was, mean, low, longest in zip(
             names, np.mean(hinges, axis=0), np.mean(changes, axis=0), np.min(changes, axis=0), np.max(ratios, axis=0),
             strict=True,
         )
     ]  # fmt: skip
-    times = [[dataset, *(f"{value:.1f}×" for value in row)] for dataset, row in zip(data, ratios, strict=True)]
-    ends = ["", "measure", "hinge − SVMmap, mean", "ramp − SVMmap, mean", "lowest", "longest time / SVMmap's"]
-    return (
-        f"## Beside SVMmap\n\nRamp: the difference from SVMmap in the measure trained for.\n\n{table(head, rows)}\n"
-        f"{table(ends, summary)}\nCPU time of a fit, over that of SVMmap's, all values of C and folds:\n\n"
-        f"{table(['data', *names], times)}"
-    )
+    ends = ["method", "measure", "hinge − SVMmap, mean", "ramp − SVMmap, mean", "lowest", "longest time / SVMmap's"]
+    yield "## Beside SVMmap\n\nRamp: the difference from SVMmap in the measure trained for.\n"
+    yield Table("beside", head, rows, ["", "short", *["short", "short", "signed"] * len(names)])
+    yield Table("summary", ends, summary, ["", "", "signed", "signed", "signed", "times"])
+    yield "CPU time of a fit, over that of SVMmap's, all values of C and folds:\n"
+    yield Table("times", ["data", *names], [[name, *row] for name, row in zip(data, ratios, strict=True)], "times")
 
 
-def other_settings(data: dict[str, list[Fold]], base: dict[str, Result]) -> str:
+def other_settings(data: dict[str, list[Fold]], base: dict[str, Result]) -> Iterable[Shown]:
     """Start, pull, rounds and feature map: mean and lowest difference from SVMmap."""
     rows = []
     for name, method in DEFAULTS.items():
@@ -243,13 +245,15 @@ def other_settings(data: dict[str, list[Fold]], base: dict[str, Result]) -> str:
             changes = [found.values[method.measure] - base[at].values[method.measure] for at, found in results.items()]
             seconds = sum(found.seconds for found in results.values()) / sum(base[at].seconds for at in results)
             mean, low = float(np.mean(changes)), min(changes)
-            rows.append([name, what, method.measure, signed(mean), signed(low), f"{seconds:.1f}×"])
-            print(*rows[-1], file=sys.stderr, flush=True)
-    head = ["", "setting", "measure", "mean difference from SVMmap", "lowest", "time / SVMmap's"]
-    return f"## Start, pull, rounds\n\nOn {', '.join(data)}.\n\n{table(head, rows)}"
+            rows.append([name, what, method.measure, mean, low, seconds])
+            print(name, what, signed(mean), signed(low), file=sys.stderr, flush=True)
+    head = ["method", "setting", "measure", "mean difference from SVMmap", "lowest", "time / SVMmap's"]
+    yield f"## Start, pull, rounds\n\nOn {', '.join(data)}.\n"
+    yield {"settings on": list(data)}
+    yield Table("settings", head, rows, ["", "", "", "signed", "signed", "times"])
 
 
-def convex_losses(data: dict[str, list[Fold]], base: dict[str, Result]) -> str:
+def convex_losses(data: dict[str, list[Fold]], base: dict[str, Result]) -> Iterable[Shown]:
     """The ramp bound where the hinge is the default."""
     rows = []
     for name, method in CONVEX.items():
@@ -257,12 +261,11 @@ def convex_losses(data: dict[str, list[Fold]], base: dict[str, Result]) -> str:
         pairs = [(run(folds, hinge), run(folds, method)) for folds in data.values()]
         changes = [ramp.values[method.measure] - old.values[method.measure] for old, ramp in pairs]
         better = sum(change > 0 for change in changes)
-        rows.append(
-            [name, method.measure, signed(float(np.mean(changes))), signed(min(changes)), f"{better} of {len(changes)}"]
-        )
-        print(*rows[-1], file=sys.stderr, flush=True)
-    head = ["", "measure", "ramp − hinge, mean", "lowest", "ramp better"]
-    return f"## AP, AUC and nDCG without clip\n\n{table(head, rows)}"
+        rows.append([name, method.measure, float(np.mean(changes)), min(changes), better, len(changes)])
+        print(name, signed(float(np.mean(changes))), signed(min(changes)), file=sys.stderr, flush=True)
+    head = ["method", "measure", "ramp − hinge, mean", "lowest", "ramp better", "of"]
+    yield "## AP, AUC and nDCG without clip\n"
+    yield Table("convex", head, rows, ["", "", "signed", "signed", "integer", "integer"])
 
 
 if __name__ == "__main__":
