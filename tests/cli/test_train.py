@@ -70,6 +70,18 @@ def test_the_values_are_those_of_evaluate(files, capsys):
         assert facts["measures"][f"{part} nDCG@3"] == system["means"]["nDCG@3"]
 
 
+def test_people_get_one_training_value(files, capsys):
+    """Of all training queries by the rules of evaluation; what is proved is about those with something to order."""
+    code, _, err = run(capsys, "train", "train.txt", "--method", "svm-map", "--C", "1", "-o", "m.rkw")
+    assert (code, "skipped     1 query" in err) == (0, True)
+    (proved,) = re.findall(r"^  proved +(.*)$", err, re.MULTILINE)
+    assert re.fullmatch(r"AP ≥ 0\.\d{4} over the queries trained on", proved)
+    facts = facts_of(capsys, "--method", "svm-map", "--C", "1")
+    (value,) = re.findall(r"(0\.\d{4}) on train.txt \(training\)", err)
+    assert value == f"{facts['measures']['training AP']:.4f}"
+    assert facts["proof"]["value"] == pytest.approx(facts["measures"]["training AP"] * 20 / 19)
+
+
 def test_json_holds_the_facts(files, capsys):
     facts = facts_of(capsys, "--method", "svm-ndcg", "--valid", "vali.txt", "--C-grid", "0.1, 1,10")
     assert (facts["model"], facts["features"], facts["valid"]) == ("m.rkw", "train.txt", "vali.txt")

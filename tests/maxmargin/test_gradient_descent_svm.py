@@ -12,7 +12,10 @@ from rankwright import InputError, InputWarning
 from rankwright.maxmargin.hinge import StructuredHinge
 from rankwright.maxmargin.ranking_svm import RankingSVM
 
-pytestmark = pytest.mark.filterwarnings("ignore:the model learnt n")  # some losses here cannot be lowered
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:the model learnt n"),  # some losses here cannot be lowered
+    pytest.mark.filterwarnings("ignore:gradient descent stopped after"),
+]
 
 
 def synthetic(seed=0, n_queries=30, noise=0.7):
@@ -123,6 +126,27 @@ def test_gradient_descent_says_when_the_learning_rate_is_too_large(eta):
     assert np.isfinite(ranker.coef_).all()
     assert ranker.objective_ <= ranker.path_[0].primal  # the best that was seen
     assert np.isfinite(ranker.predict(X)).all()
+
+
+@pytest.mark.parametrize(("C", "rate"), [(10.0, None), (1.0, 7e-5)], ids=["line search", "rate"])
+def test_gradient_descent_says_when_it_stops_short_of_tol(C, rate):
+    with pytest.warns(ConvergenceWarning, match=r"gradient descent stopped after \d+ passes, as more hardly lower"):
+        ranker = RankingSVM(C, solver="gd", learning_rate=rate, max_passes=3000).fit(*synthetic())
+    (notice,) = ranker.training_.notices
+    assert notice.values["gap"] == ranker.gap_ > 1e-3
+    assert f"after {ranker.n_passes_} passes" in notice.text
+    assert "tol=0.001 was not reached" in notice.text
+    assert not ranker.training_.certificate.reached
+
+
+@pytest.mark.filterwarnings("error")
+def test_gradient_descent_says_nothing_when_it_reaches_tol_or_is_stopped():
+    data = synthetic()
+    ranker = RankingSVM(0.01, solver="gd", tol=0.05).fit(*data)
+    assert ranker.gap_ <= 0.05
+    assert ranker.training_.notices == ()
+    stopped = RankingSVM(10.0, solver="gd", callback=lambda check: check.passes == 20).fit(*data)
+    assert stopped.training_.notices == ()
 
 
 def test_a_learning_rate_needs_gradient_descent():

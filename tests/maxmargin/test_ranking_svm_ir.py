@@ -265,6 +265,7 @@ def test_what_is_saved(settings, method, tmp_path):
             assert saved.parameters[name] == ranker.get_params()[name]
 
 
+@pytest.mark.filterwarnings("ignore:gradient descent stopped after")
 def test_settings_survive_clone_and_set_params():
     X, y, qid = random_queries(7)
     settings = {

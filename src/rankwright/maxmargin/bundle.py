@@ -419,7 +419,8 @@ class Check:
 class Solution:
     """The best weights, their objective, and the certificate.
 
-    ``stalled``: rounding kept the gap from closing. ``rounds``: of `rankwright.maxmargin.ramp`, whose certificate is
+    ``stalled``: rounding kept the gap from closing. ``flat``: gradient descent ended because passes lowered the
+    objective no more, whatever the gap. ``rounds``: of `rankwright.maxmargin.ramp`, whose certificate is
     that of the last round's convex problem. ``converged``: a rule other than the gap was met.
     """
 
@@ -431,6 +432,7 @@ class Solution:
     stalled: bool = False
     rounds: tuple[Any, ...] = ()
     converged: bool = False
+    flat: bool = False
 
 
 def solve(

@@ -218,7 +218,8 @@ def descend(
 
     With a ``rate`` every step is rate · gradient, as in the paper's Figure 3. Without, a step is halved until it
     descends enough, and the next one starts from twice its length; every trial is a pass. The weights returned are the
-    best seen; ``stalled`` says that the rate is too large: the last step ended above where training began.
+    best seen; ``stalled`` says that the rate is too large: the last step ended above where training began. ``flat``
+    says that descent ended by its own rule, short of a gap of ``tol``.
     """
     began = time.perf_counter()
     bound = _Bound(len(w))
@@ -228,7 +229,7 @@ def descend(
     step = rate if rate is not None else 0.0
     trial = w
     path: list[Check] = []
-    interrupted, value = False, np.inf
+    interrupted, flat, value = False, False, np.inf
     try:
         for passes in range(1, max_passes + 1):
             planes = objective.evaluate(trial)
@@ -245,14 +246,16 @@ def descend(
             stop = callback(check) if callback is not None else False
             if gap <= tol or stop is True:
                 break
-            if _is_flat(path, tol) or (rate is not None and not np.isfinite(value)):
+            flat = _is_flat(path, tol)
+            if flat or (rate is not None and not np.isfinite(value)):
                 break
             if rate is not None or value <= here - _SUFFICIENT * step * float(gradient @ gradient):
                 w, here, gradient = trial, value, trial - slope
                 step = _next_step(step, rate, gradient)
             else:
                 step *= 0.5
-                if step < _SHORTEST:
+                flat = step < _SHORTEST
+                if flat:
                     break
             trial = w - step * gradient
     except KeyboardInterrupt:
@@ -260,7 +263,7 @@ def descend(
             raise
         interrupted = True
     stalled = rate is not None and not value <= path[0].primal
-    return Solution(best_w, path[-1].primal, path[-1].gap, tuple(path), interrupted, stalled)
+    return Solution(best_w, path[-1].primal, path[-1].gap, tuple(path), interrupted, stalled, flat=flat)
 
 
 def _next_step(step: float, rate: float | None, gradient: Array) -> float:

@@ -96,8 +96,8 @@ class RankingSVM(MaxMarginRanker):
         As for :class:`StructuredSVM`.
     solver : {"bundle", "one-slack-cutting-plane", "n-slack-cutting-plane", "gd"}
         As for :class:`StructuredSVM`; a slack is that of all pairs of a query. ``"gd"``: the paper's full-batch
-        gradient descent, which stops when ten passes lower the objective by less than ``tol`` / 10 of it; its ``gap_``
-        is valid, but far from tight.
+        gradient descent, which stops when ten passes lower the objective by less than ``tol`` / 10 of it, and says so
+        if its ``gap_``, which is valid but far from tight, is above ``tol`` then.
     learning_rate : float, optional
         The paper's η, of ``"gd"``: every step is η times the gradient of λ‖w‖² + Σ hinges, with λ = |Q|/(2C), from
         weights of 0 (or those of a warm start) for every C. Hinges are summed over all pairs, so η is small: of the
@@ -160,6 +160,8 @@ class RankingSVM(MaxMarginRanker):
 
     def _notice(self, solution: Solution | None, interrupted: bool) -> Notice | None:
         self._diverged = self.learning_rate is not None and solution is not None and solution.stalled
+        if solution is not None and solution.flat and not interrupted and not self._diverged:
+            return self._stopped_short(solution)
         if solution is None or interrupted or not self._diverged:
             return super()._notice(solution, interrupted)
         kept = next(row.passes for row in solution.path if row.primal == solution.objective)
@@ -170,6 +172,15 @@ class RankingSVM(MaxMarginRanker):
         )
         text = f"learning_rate={self.learning_rate:g} is too large: {problem}. Without one, training finds its steps"
         return Notice(Kind.OVERFLOW, text, {"learning_rate": self.learning_rate, "kept": kept - 1})
+
+    def _stopped_short(self, solution: Solution) -> Notice:
+        """Descent went as far as it does, which is not proved to be near the optimum."""
+        text = (
+            f"gradient descent stopped after {len(solution.path)} passes, as more hardly lower the objective, with a "
+            f"gap of {solution.gap:.2g}; tol={self.tol:g} was not reached; the default solver proves it"
+        )
+        values = {"max_passes": self.max_passes, "passes": len(solution.path), "stalled": False}
+        return Notice(Kind.NOT_CONVERGED, text, values | {"gap": solution.gap, "tol": self.tol})
 
     def _no_better(self, task: Task) -> Notice | None:
         return None if self._diverged else super()._no_better(task)  # a step that is too long is all there is to say
