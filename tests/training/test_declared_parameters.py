@@ -110,6 +110,14 @@ def test_it_is_an_option_and_a_setting_with_type_and_range(toy, capsys):
     assert "only_here," not in err.partition("expected")[2]
 
 
+@pytest.mark.parametrize(
+    ("typed", "value"), [("false", False), ("True", True), ("TRUE", True), ("none", None), ("0", 0)]
+)
+def test_true_false_and_none_are_set_in_any_case(typed, value):
+    (kept,) = settings_of(METHODS["lambdamart"], {}, [f"randomize_nodes={typed}"]).values()
+    assert kept is value
+
+
 @pytest.mark.parametrize(("typed", "value"), [("none", None), ("car,doll", ["car", "doll"])])
 def test_what_is_typed_may_mean_none(toy, typed, value):
     context = command.make_context("train", ["train.txt", "-o", "m", "--toy-box", typed])

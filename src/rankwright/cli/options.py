@@ -407,8 +407,11 @@ def _option(parameter: str) -> str:
     return next(param.opts[0] for param in command.params if param.name == parameter)
 
 
+_WORDS = {"true": True, "false": False, "none": None}
+
+
 def assigned(settings: Sequence[str], names: Sequence[str]) -> dict[str, Any]:
-    """``NAME=VALUE`` settings; a value is a Python number, True, False or None, otherwise text."""
+    """``NAME=VALUE`` settings; a value is true, false or none in any case, or a Python literal, otherwise text."""
     from rankwright.rankers.parameters import hint
 
     values = {}
@@ -419,11 +422,17 @@ def assigned(settings: Sequence[str], names: Sequence[str]) -> dict[str, Any]:
             meant = hint(name, names) if equals else ""
             expected = meant or f"expected NAME=VALUE with one of {', '.join(sorted(names))}"
             raise InputError(f"--set is {setting!r}; {expected}")
-        try:
-            values[name] = ast.literal_eval(text.strip())
-        except (ValueError, SyntaxError):
-            values[name] = text.strip()
+        values[name] = _literal(text.strip())
     return values
+
+
+def _literal(text: str) -> Any:
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
 
 
 _CUTOFF = 0.6  # of difflib: `serach` and `search` have 0.83
