@@ -134,6 +134,22 @@ def test_working_sets_grow_and_forget_nothing():
     assert book.n_planes == 40
 
 
+@pytest.mark.filterwarnings(COARSE)
+@pytest.mark.parametrize("loss", ["map", "auc"])
+def test_theorem_1_bounds_the_constraints(loss):
+    """At most max(2nΔ/ε, 8CΔR²/ε²) are added, with Δ = 1 and R over all rankings of all queries."""
+    for seed in range(4):
+        X, y, qid = random_queries(seed, n_queries=6)
+        listed = [all_rankings(loss, tuple((y[qid == q] > 0).tolist()))[1] @ X[qid == q] for q in np.unique(qid)]
+        R = max(np.linalg.norm(vectors, axis=1).max() for vectors in listed)
+        for C, epsilon in ((1.0, 0.3), (100.0, 0.1), (1000.0, 0.01)):
+            ranker = ranker_for(loss, C, standardize=False, solver=N_SLACK, epsilon=epsilon).fit(X, y, qid)
+            assert ranker.n_queries_ == 6
+            added = ranker.training_.certificate.constraints
+            assert 0 < added <= max(2 * 6 / epsilon, 8 * C * R**2 / epsilon**2)
+    assert ranker_for(loss, 1.0).fit(X, y, qid).training_.certificate.constraints is None
+
+
 def test_a_path_of_C_keeps_the_working_sets():
     X, y, qid = random_queries(7, n_queries=12, n_features=6, sizes=(4, 12))
     grid = [0.1, 1.0, 10.0]

@@ -99,10 +99,18 @@ def mean_ndcg(measure, labels, judged):
     return sum(ndcg(measure, labels, judged, k) for k in range(1, measure.cutoff + 1)) / measure.cutoff
 
 
+def best_accuracy(measure, labels, judged):
+    hits, total = hits_of(measure, labels), sum(label >= measure.rel for label in judged)
+    ranked = hits + [True] * (total - sum(hits))  # relevant, not retrieved: below all
+    right = [sum(ranked[:cut]) + sum(not hit for hit in ranked[cut:]) for cut in range(len(ranked) + 1)]
+    return max(right) / max(len(ranked), 1)
+
+
 DEFINITIONS = {
     "AP": ap,
     "AUC": auc,
     "AveNDCG": mean_ndcg,
+    "BestAccuracy": best_accuracy,
     "Bpref": bpref,
     "ERR": err,
     "infAP": inferred,
@@ -260,6 +268,21 @@ def test_conventions_fill_in_the_gain_and_say_so():
     assert parse_measure("nDCG(gain=linear)").resolve("letor").gain == "linear"
     with pytest.raises(InputError, match="gain of nDCG@10 is not set"):
         measure.value(rankings_of([(1, 0)]))
+
+
+@pytest.mark.parametrize(
+    ("labels", "measure", "expected"),
+    [  # Tables 1 to 4 of SIGIR'07: the first of two hypotheses ranks documents as numbered, the second the other way
+        ((1, 0, 0, 0, 0, 1, 1, 0), "AUC", {"AP": (0.59, 0.51), "AUC": (0.47, 0.53)}),
+        ((1, 0, 0, 0, 0, 1, 1, 1, 1, 0, 0), "best_acc", {"AP": (0.56, 0.51), "best_acc": (0.64, 0.73)}),
+    ],
+)
+def test_what_is_best_for_another_measure_is_worse_for_map(labels, measure, expected):
+    for name, values in expected.items():
+        found = parse_measure(name).value(rankings_of([labels, labels[::-1]]))
+        np.testing.assert_array_equal(found.round(2), values)
+    assert expected["AP"][0] > expected["AP"][1]
+    assert expected[measure][0] < expected[measure][1]
 
 
 def test_a_label_above_the_scale_of_err_is_an_error():

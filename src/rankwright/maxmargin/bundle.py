@@ -419,9 +419,10 @@ class Check:
 class Solution:
     """The best weights, their objective, and the certificate.
 
-    ``stalled``: rounding kept the gap from closing. ``flat``: gradient descent ended because passes lowered the
-    objective no more, whatever the gap. ``rounds``: of `rankwright.maxmargin.ramp`, whose certificate is
-    that of the last round's convex problem. ``converged``: a rule other than the gap was met.
+    ``stalled``: rounding kept the gap from closing. ``rounds``: of `rankwright.maxmargin.ramp`, whose certificate is
+    that of the last round's convex problem. ``converged``: a rule other than the gap was met. ``flat``: gradient
+    descent ended as passes hardly lowered the objective, whatever the gap. ``constraints``: those that the n-slack
+    cutting plane added.
     """
 
     w: Array
@@ -433,6 +434,7 @@ class Solution:
     rounds: tuple[Any, ...] = ()
     converged: bool = False
     flat: bool = False
+    constraints: int | None = None
 
 
 def solve(

@@ -209,7 +209,8 @@ class MaxMarginRanker(CostRanker):
         self.n_passes_ = len(self.path_)
         self.n_passes_total_ = int(sum(row["passes"] for row in self.C_path_))
         reached = bool(self.gap_ <= self.tol or (solution is not None and solution.converged))
-        certificate = Certificate(self.objective_, self.gap_, self.n_passes_, self.n_passes_total_, reached)
+        proof = (self.objective_, self.gap_, self.n_passes_, self.n_passes_total_, reached)
+        certificate = Certificate(*proof, constraints=None if solution is None else solution.constraints)
         notice = self._notice(solution, interrupted)
         return Outcome(notices=() if notice is None else (notice,), certificate=certificate)
 

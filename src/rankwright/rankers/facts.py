@@ -33,6 +33,7 @@ _JSON_OF_CERTIFICATE = (
     "proof",
     "passes",
     "passes_total",
+    "constraints",
 )
 
 
@@ -95,7 +96,8 @@ class Certificate:
     convex problem. `passes`, `passes_total`: for the C that was kept, and for all C tried. `reached`: whether the gap
     is at most ``tol``. `bound` ({"hinge", "ramp"}): what was minimised. `start`: the method, with its C, from whose
     weights the ramp bound started; None: from given ones. `reordered`: the share of the pairs of training documents
-    that the model orders differently from that method's.
+    that the model orders differently from that method's. `constraints`: those that Algorithm 1 of SIGIR'07 added for
+    the C that was kept; None for other solvers.
     """
 
     objective: float
@@ -108,6 +110,7 @@ class Certificate:
     start: str | None = None
     convex_rounds: int = 0
     reordered: float | None = None
+    constraints: int | None = None
 
     def rows(self) -> Iterator[tuple[str, Any]]:
         yield "objective", self.objective
