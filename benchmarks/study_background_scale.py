@@ -12,7 +12,6 @@ import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 
@@ -43,20 +42,16 @@ def _pages(root: Path) -> Iterable[str]:
 
 
 def _rows(task: Task, background: Any, spread: float) -> Iterable[list[str]]:
+    shared: dict[str, Any] = {"background": background, "background_spread": spread, "patience": 20}
     rankers = {
-        "LambdaMART, L = 4": lambda rounds: LambdaMART(
-            rounds, 0.1, 4, measure=MEASURE, background=background, patience=20
-        ),
-        "LambdaMART, L = 10": lambda rounds: LambdaMART(
-            rounds, 0.1, 10, measure=MEASURE, background=background, patience=20
-        ),
-        "LambdaBoost": lambda rounds: LambdaBoost(rounds, background=background, patience=20),
+        "LambdaMART, L = 4": lambda rounds: LambdaMART(rounds, 0.1, 4, measure=MEASURE, **shared),
+        "LambdaMART, L = 10": lambda rounds: LambdaMART(rounds, 0.1, 10, measure=MEASURE, **shared),
+        "LambdaBoost": lambda rounds: LambdaBoost(rounds, **shared),
     }
     for name, make in rankers.items():
         found: dict[str, list[tuple[float, float]]] = {}
         for train, valid, tests in task.splits:
-            with patch("rankwright.rankers.background.SPREAD", spread):
-                fitted = [make(200).fit(train, eval_set=valid), make(60).fit(train)]
+            fitted = [make(200).fit(train, eval_set=valid), make(60).fit(train)]
             for test, data in tests.items():
                 means = [evaluate(data, one.predict(data), measures=[MEASURE]).means[MEASURE] for one in fitted]
                 found.setdefault(test, []).append((means[0], means[1]))

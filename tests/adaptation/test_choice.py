@@ -77,6 +77,22 @@ def test_a_method_that_is_asked_for(background, method, tmp_path):
     assert saved.model.predict(test).tobytes() == found.predict(test).tobytes()
 
 
+PAPER = {"gain": "squared", "normalize_queries": False, "nearness": 0, "background_spread": None}
+
+
+def test_further_parameters_of_boosting_are_those_of_the_ranker(background):
+    """Those of the paper's LambdaSMART, whose background scores are as they are."""
+    train, valid = domain(NEW, 15, 1), domain(NEW, 15, 2)
+    settings = {"leaves": 20, "rate": 0.5, "trees": 40, "boosting_settings": PAPER}
+    found = adapt(background, train, valid, method="lambdamart", **settings)
+    alone = LambdaMART(40, 0.5, 20, measure="ndcg@10", randomize_nodes=True, background=background, **PAPER)
+    assert found.predict(valid).tolist() == alone.fit(train, eval_set=valid).predict(valid).tolist()
+    ours = adapt(background, train, valid, method="lambdamart", **(settings | {"boosting_settings": {}}))
+    assert ours.predict(valid).tolist() != found.predict(valid).tolist()
+    both = adapt(background, train, valid, **settings)  # LambdaBoost takes what it has
+    assert both.failures == {}
+
+
 def test_a_perfect_background_is_not_made_worse():
     train, valid, test = (domain(NEW, n, seed, noise=0.0) for n, seed in ((10, 1), (10, 2), (20, 3)))
     found = adapt(LinearModel(np.array(NEW), NAMES), train, valid)
@@ -130,6 +146,13 @@ def test_features_are_matched_by_name_and_differences_are_told():
         ({"background": LambdaMART()}, "not fitted"),
         ({"train": [1, 2]}, "train is a list"),
         ({"measure": "nonsense"}, "nonsense"),
+        (
+            {"boosting_settings": {"gian": "squared"}},
+            "cannot be given 'gian' here; expected one of background_spread, c",
+        ),
+        ({"boosting_settings": {"max_leaves": 3}}, "cannot be given 'max_leaves' here; it is set by leaves"),
+        ({"boosting_settings": {"gain": "square"}}, "gain is 'square'; expected newton or squared"),
+        ({"boosting_settings": PAPER, "method": "lambdaboost"}, "lambdaboost cannot be given 'gain' here"),
     ],
 )
 def test_bad_input(background, settings, message):

@@ -100,6 +100,16 @@ def test_rounds_from_a_background_are_those_of_the_definition():
     np.testing.assert_allclose(ranker.predict(X), scaled(svm.predict(X), qid) + X @ ranker.coef_)
 
 
+def test_a_background_as_it_is_or_with_any_spread():
+    X, y, qid = make()
+    svm = RankingSVM().fit(*make(seed=3))
+    data, scores = RankingData.from_arrays(X, y, qid), svm.predict(X)
+    for spread, start in ((None, scores), (2 * SPREAD, 2 * scaled(scores, qid))):
+        ranker = LambdaBoost(20, background=svm, background_spread=spread).fit(X, y, qid)
+        np.testing.assert_allclose(ranker.coef_, by_definition(data, 20, 0.5, start=start), rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(ranker.predict(X), start + X @ ranker.coef_)
+
+
 @pytest.mark.parametrize("as_given", [np.asarray, sparse.csr_array], ids=str)
 def test_threads_do_not_change_a_bit(as_given, monkeypatch):
     monkeypatch.setattr(feature_learner, "_TASK_ROWS", 20)

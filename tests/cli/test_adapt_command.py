@@ -142,6 +142,19 @@ def test_several_backgrounds_another_in_domain_method_and_settings_to_choose_fro
     assert [(point["leaves"], point["rate"]) for point in tried] == [(2, 0.1), (2, 0.5), (4, 0.1), (4, 0.5)]
 
 
+def test_settings_are_those_of_what_is_trained(files, capsys):
+    paper = ["--set", "gain=squared", "--set", "nearness=0", "--set", "background_spread=none"]
+    boosted = [*BASE, "--method", "lambdamart", "--trees", "5", "--leaves", "3"]
+    assert main([*boosted, "--json"]) == 0
+    assert main(["rank", "m.rkw", "test.txt", "-o", "ours"]) == 0
+    assert main([*boosted, *paper, "--set", "normalize_queries=false"]) == 0
+    assert main(["rank", "m.rkw", "test.txt", "-o", "paper"]) == 0
+    assert (files / "ours").read_text() != (files / "paper").read_text()
+    net = ["--in-domain", "lambdarank", "--set", "hidden=3", "--set", "epochs=3"]
+    assert main([*BASE, "--trees", "5", *net, *paper]) == 0  # auto trains both
+    capsys.readouterr()
+
+
 def test_one_of_several_backgrounds_has_other_features(news, capsys):
     wide = domain((1.0, 0.3, 0.0), 30, 0)
     X = np.hstack([wide.X, wide.X[:, :1]])
@@ -173,6 +186,10 @@ def test_files_of_the_same_name_are_called_by_their_paths(news, capsys):
         ([*BASE, "--in-domain", "lambdarnk"], "unknown method 'lambdarnk'; did you mean lambdarank"),
         ([*BASE, "--set", "hidden=3"], "--set is 'hidden=3'; expected NAME=VALUE with one of"),
         ([*BASE, "--in-domain", "lambdarank", "--set", "hidden=-3"], "hidden is -3; expected"),
+        ([*BASE, "--method", "lambdaboost", "--set", "gain=squared"], "expected NAME=VALUE with one of background_spr"),
+        ([*BASE, "--method", "lambdamart", "--set", "max_leaves=3"], "expected NAME=VALUE with one of background_spr"),
+        ([*BASE, "--method", "interpolate", "--set", "gain=squared"], "expected NAME=VALUE with one of "),
+        ([*BASE, "--method", "lambdamart", "--set", "gain=square"], "gain is 'square'; expected newton or squared"),
         ([*BASE, "--leaves", "2,x"], "--leaves is '2,x'; expected whole numbers, separated by commas"),
         ([*BASE, "--leaves", "1"], "max_leaves is 1; expected"),
         ([*BASE, "--rate", "0.1,0"], "--rate is '0'; expected numbers above 0"),

@@ -52,6 +52,8 @@ MISTAKES = {
     "value": ("n_trees = 12", "n_trees = 0", "n_trees = 0", "n_trees is 0; expected"),
     "leaves": ("leaves = 3", "leaves = 1", "leaves = 1", "leaves is 1; expected an integer of at least 2"),
     "their name": ("leaves = 3", "leafs = 3", "leafs", "unknown key 'leafs' in the parameters of adapt:lambdamart;"),
+    "further": ("leaves = 3", "boosting_settings = { gian = 1 }", "gian", "lambdamart cannot be given 'gian' here;"),
+    "further value": ("leaves = 3", "boosting_settings = { nearness = -1 }", "nearness", "nearness is -1; expected a"),
     "no parameter": (
         'adapt:augment"\n',
         'adapt:augment"\nparameters = { leaves = 3 } # a\n',

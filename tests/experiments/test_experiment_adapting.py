@@ -83,6 +83,19 @@ def test_every_way_is_that_of_adapt(folder):
     assert len(about["hash"]) == 64
 
 
+def test_further_parameters_of_boosting(folder):
+    further = 'boosting_settings = { gain = "squared", nearness = 0, background_spread = "none" }'
+    text = methods("lambdamart").replace("leaves = 3", f"leaves = 3, {further}")
+    results = run_experiment(write_experiment(folder, HEAD + FIXED + BACKGROUND + text))
+    background = load_model(next((folder / "exp-results" / "cache").glob("background-*/background.rkw")))
+    train, valid, test = (read_data(folder / f"{name}.txt") for name in ("train", "vali", "test"))
+    paper = {"gain": "squared", "nearness": 0, "background_spread": None}
+    found = adapt(background, train, valid, method="lambdamart", measure="AP", leaves=3, boosting_settings=paper)
+    (run,) = rows(results, "runs")
+    saved = load_model(results.folder / run["model"]).model
+    assert np.array_equal(saved.predict(test), found.model.predict(test))
+
+
 def test_the_number_of_jobs_does_not_matter(folder):
     path = write_experiment(folder, HEAD + FIXED + BACKGROUND + methods("background", "interpolate"))
     one, two = (run_experiment(path, n_jobs=jobs, output=folder / f"{jobs}") for jobs in (1, 2))

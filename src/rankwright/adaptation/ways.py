@@ -12,7 +12,7 @@ import dataclasses
 import itertools
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -51,10 +51,23 @@ METHODS = {
 NEED_DATA = ("augment", "interpolate-3")
 """Those that take neighbours from the background data."""
 
+BOOSTING = ("lambdaboost", "lambdamart")
+"""Those that start from the background's scores."""
+
 IN_DOMAIN = "rank-svm"
 """How the in-domain ranker is trained unless something else is asked for."""
 
 _BACKGROUND = "background"
+_SET_BY = {
+    "max_leaves": "leaves",
+    "learning_rate": "rate",
+    "n_trees": "trees",
+    "n_rounds": "trees",
+    "randomize_nodes": "randomize_nodes",
+    "measure": "measure",
+    "background": "what is adapted",
+    "cv": "the validation data, or cv",
+}  # parameters of boosting, and what sets them in an adaptation
 _ALPHA = 0.05  # of the paired t-test by which a way is worse than the best
 
 
@@ -180,6 +193,7 @@ class Adaptation:
     rate: float | Sequence[float] | None = None
     trees: int | None = None
     randomize_nodes: bool | Sequence[bool] = True
+    boosting_settings: Mapping[str, Any] = field(default_factory=dict)
     random_state: int = 0
     n_jobs: int | None = None
     cv: int = FOLDS
@@ -202,7 +216,8 @@ class Adaptation:
         if self.weights not in ("powell", "lambdarank"):
             raise InputError(f"weights is {self.weights!r}; expected powell or lambdarank")
         self._in_domain_plan()
-        for name in ("lambdaboost", "lambdamart"):
+        boosting_parameters(self.boosting_settings, BOOSTING)
+        for name in BOOSTING:
             self._boosting_plans(name)
         ours = self.train
         if self.valid is None:
@@ -226,6 +241,8 @@ class Adaptation:
         `method`, `progress`: as for :func:`adapt`.
         """
         names = self._names(method)
+        if method in BOOSTING:
+            boosting_parameters(self.boosting_settings, (method,))
         measure = parse_measure(self.measure)
         judged = self.train if self.valid is None else self.valid
         if not measure.resolve("letor").has_relevant(Rankings(judged.labels, judged.indptr)).any():
@@ -383,7 +400,9 @@ class Adaptation:
             settings = {keys[key]: value for key, value in point.items() if value is not None}
             varied = {key: value for key, value in point.items() if len(grid[key]) > 1}
             shared = {_BACKGROUND: background, "measure": self.measure}
-            plans.append((varied, self._plan(name, settings | limit | shared)))
+            known = parse_method(name).defaults()
+            further = {key: value for key, value in self.boosting_settings.items() if key in known}
+            plans.append((varied, self._plan(name, further | settings | limit | shared)))
         return plans
 
     def _boosted(self, name: str, step: Callable[[int], Any] | None) -> _Made:
@@ -511,6 +530,20 @@ def _models(background: Any) -> dict[str, Any]:
     return models
 
 
+def boosting_parameters(given: Iterable[str], methods: Sequence[str]) -> list[str]:
+    """The further parameters of boosting from a background; InputError for one that none of the methods has.
+
+    `given`: names. `methods`: of ``lambdaboost`` and ``lambdamart``.
+    """
+    known = {name: parameter for method in methods for name, parameter in parse_method(method).parameters().items()}
+    settable = sorted(name for name, parameter in known.items() if parameter.is_assigned and name not in _SET_BY)
+    for name in given:
+        if name not in settable:
+            where = f"it is set by {_SET_BY[name]}" if name in _SET_BY else f"expected one of {', '.join(settable)}"
+            raise InputError(f"{' and '.join(methods)} cannot be given {name!r} here; {where}")
+    return settable
+
+
 def _listed(key: str, value: Any) -> list[Any]:
     values = list(value) if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) else [value]
     if not values:
@@ -561,6 +594,7 @@ def adapt(
     rate: float | Sequence[float] | None = None,
     trees: int | None = None,
     randomize_nodes: bool | Sequence[bool] = True,
+    boosting_settings: Mapping[str, Any] | None = None,
     random_state: int = 0,
     n_jobs: int | None = None,
     cv: int = FOLDS,
@@ -594,6 +628,10 @@ def adapt(
         combination that is best on ``valid``, the first of equal ones. ``rate=None``: the default of each method.
     trees : int, optional
         Most trees, or rounds of LambdaBoost. How many are kept is chosen on ``valid``.
+    boosting_settings : mapping, optional
+        Further parameters of LambdaMART and LambdaBoost; each takes those that it has. The paper's LambdaSMART, apart
+        from leaves, rate and trees: ``{"gain": "squared", "normalize_queries": False, "nearness": 0,
+        "background_spread": None}``.
     random_state : int
         Random seed.
     n_jobs : int, optional
@@ -621,6 +659,7 @@ def adapt(
         rate=rate,
         trees=trees,
         randomize_nodes=randomize_nodes,
+        boosting_settings=boosting_settings or {},
         random_state=random_state,
         n_jobs=n_jobs,
         cv=cv,

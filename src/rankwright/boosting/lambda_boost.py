@@ -18,7 +18,7 @@ from rankwright.data.statistics import statistics_of
 from rankwright.data.threads import threads_of
 from rankwright.measures import Measure, parse_measure
 from rankwright.models.linear import LinearModel
-from rankwright.rankers.background import BACKGROUND, FromBackground, Start, compare_features
+from rankwright.rankers.background import BACKGROUND, FromBackground, Start, background_spread, compare_features
 from rankwright.rankers.base import Task
 from rankwright.rankers.facts import Outcome
 from rankwright.rankers.parameters import FLAG, MEASURE, NONE, POSITIVE, integer, parameter
@@ -32,7 +32,7 @@ class LambdaBoost(BoostedRanker, FromBackground):
 
     Every round takes the feature that fits the gradients best by least squares and adds ``learning_rate`` times its
     coefficient. The sum is linear; the model is the background plus this sum, the background's scores first brought to
-    a standard deviation of ½ within queries, so their scale does not matter.
+    one standard deviation within queries, so their scale does not matter.
 
     Parameters
     ----------
@@ -50,6 +50,8 @@ class LambdaBoost(BoostedRanker, FromBackground):
         As for :class:`LambdaMART`.
     background : fitted ranker, model or SavedModel, optional
         Model to start from. The trained model contains it, and so does its file.
+    background_spread : float, optional
+        As for :class:`LambdaMART`.
     eval_measure : str or Measure, optional
         Measure to choose the number of rounds by; default ``measure``.
 
@@ -83,6 +85,7 @@ class LambdaBoost(BoostedRanker, FromBackground):
     truncation: int | None = parameter(None, integer(1), NONE)
     standardize: bool = parameter(True, FLAG)
     background: Any = parameter(None, BACKGROUND, NONE)
+    background_spread: float | None = background_spread()
 
     def method_name(self) -> str:
         """The name of the method, as `rankwright train --method` has it."""
@@ -92,7 +95,8 @@ class LambdaBoost(BoostedRanker, FromBackground):
         return parse_measure(self.measure)
 
     def _run(self, task: Task) -> Run:
-        data, valid, start = task.data, task.valid, Start.of(self.background, task.data)
+        data, valid = task.data, task.valid
+        start = Start.of(self.background, data, self.background_spread)
         weights, threads = task.weights.queries, threads_of(self.n_jobs)
         lambdas = LambdaSettings.of(self.measure, self.truncation).on(data.labels, data.indptr, weights, None, threads)
         learner = FeatureLearner(
@@ -111,7 +115,7 @@ class LambdaBoost(BoostedRanker, FromBackground):
         return Run(Boosting(lambdas, learner, start.scores(data), valid_scores), keep, (learner, lambdas))
 
     def _learn_nothing(self, task: Task) -> Outcome:
-        start = Start.of(self.background, task.data)
+        start = Start.of(self.background, task.data, self.background_spread)
         return self._keep(np.zeros(task.data.n_features), Boosted(0, ()), task.data, start)
 
     def _keep(self, coef: Array, boosted: Boosted, data: RankingData, start: Start) -> Outcome:

@@ -23,7 +23,7 @@ from rankwright.data.places import place_of, selected
 from rankwright.data.threads import threads_of
 from rankwright.errors import InputError
 from rankwright.measures import Measure
-from rankwright.rankers.background import BACKGROUND, FromBackground, Start, compare_features
+from rankwright.rankers.background import BACKGROUND, FromBackground, Start, background_spread, compare_features
 from rankwright.rankers.base import Task
 from rankwright.rankers.facts import Outcome
 from rankwright.rankers.parameters import (
@@ -189,7 +189,7 @@ class LambdaMART(TreeRanker, FromBackground):
 
     Trees are grown best-first on up to 255 bins per feature; one Newton step sets the leaves. With a
     ``background``, boosting starts from its scores (LambdaSMART), and the model contains it; the scores are first
-    brought to a standard deviation of ½ within queries, so their scale does not matter.
+    brought to one standard deviation within queries, so their scale does not matter.
 
     Parameters
     ----------
@@ -233,6 +233,8 @@ class LambdaMART(TreeRanker, FromBackground):
         then train on all queries. ``"auto"``: 5 folds, of which one alone is held out from 500 queries on.
     background : fitted ranker or model, optional
         Model to start from.
+    background_spread : float, optional
+        Standard deviation within queries that its scores are brought to first; None: as they are (as in the paper).
     eval_measure : str or Measure, optional
         Measure to choose the number of trees by; default nDCG@10.
     random_state : int, RandomState or None
@@ -287,6 +289,7 @@ class LambdaMART(TreeRanker, FromBackground):
             alone=True,
         ),
     )
+    background_spread: float | None = background_spread()
 
     _uses_positions: ClassVar[bool] = True
     _works_on_partitions: ClassVar[bool] = True
@@ -314,7 +317,8 @@ class LambdaMART(TreeRanker, FromBackground):
         return super()._training_rows(task)
 
     def _run(self, task: Task) -> Run:
-        start, rows = Start.of(self.background, task.data), self._training_rows(task)
+        start = Start.of(self.background, task.data, self.background_spread)
+        rows = self._training_rows(task)
         factors = {"nearness": self.nearness, "normalize": self.normalize_queries}
         boosting = rows.boost(LambdaSettings.of(self.measure, self.truncation, **factors), start)
 
@@ -324,7 +328,8 @@ class LambdaMART(TreeRanker, FromBackground):
         return Run(boosting, keep, (rows,))
 
     def _learn_nothing(self, task: Task) -> Outcome:
-        return self._keep([], Boosted(0, ()), task.data, Start.of(self.background, task.data))
+        start = Start.of(self.background, task.data, self.background_spread)
+        return self._keep([], Boosted(0, ()), task.data, start)
 
     def _keep(self, trees: list[Any], boosted: Boosted, data: RankingData, start: Start) -> Outcome:
         self._model = start.with_learnt(self._grown(Forest.of(trees)), len(trees))

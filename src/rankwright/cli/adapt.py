@@ -46,7 +46,10 @@ _NOT_SET = ("background", "cv", "random_state")  # and what Python alone, or the
 _METHOD_HELP = "auto tries all and prefers the simplest that is not significantly worse than the best."
 _WEIGHTS_HELP = "How weights of interpolations are found: by exact line search, or by a linear LambdaRank."
 _IN_DOMAIN_HELP = f"What to train on FEATURES: {LISTED}."
-_SET_HELP = "A parameter of the --in-domain method, such as hidden=15; an unknown name lists them all."
+_SET_HELP = (
+    "A parameter of what is trained: of the --in-domain method, such as hidden=15, or of LambdaMART and LambdaBoost, "
+    "such as gain=squared; an unknown name lists them all."
+)
 _VALID_HELP = "In-domain validation data, to choose by; without it, cross-validation over the queries of FEATURES."
 _LEAVES_HELP = "Leaves of LambdaMART's trees; several, such as 2,4,10,20: the best on --valid, or held-out queries."
 _RATE_HELP = (
@@ -118,6 +121,8 @@ def command(
       rankwright adapt web.rkw train.txt --valid valid.txt -o adapted.rkw
       rankwright adapt web.rkw news.rkw train.txt --valid valid.txt --in-domain lambdarank --set hidden=10 \\
           --leaves 2,4,10 --rate 0.1,0.5 -o adapted.rkw
+      rankwright adapt web.rkw train.txt --method lambdamart --set gain=squared --set background_spread=none \\
+          -o adapted.rkw
       rankwright adapt web.rkw train.txt --valid valid.txt --test test.txt --open-test later.txt \\
           --curve 10,20,50,100 --plot curve.png -o adapted.rkw
     """
@@ -128,7 +133,7 @@ def command(
     if cv is not None and valid is not None:
         raise InputError("--cv chooses without validation data; expected either --cv or --valid")
     cleaner = cleaner_alone(options)
-    shared = _shared(**options) | ({} if cv is None else {"cv": cv})
+    shared = _shared(method, **options) | ({} if cv is None else {"cv": cv})
     rich = {f"rich {number}": path for number, path in enumerate(background_data, 1)}
     inputs = {"train": features, "valid": valid, **rich, "closed": closed, "open": later}
     for written in (target, plot):
@@ -161,18 +166,24 @@ def command(
             inform(f"wrote {path}")
 
 
-def _shared(settings: Sequence[str], measure: str, seed: int, threads: int, **others: Any) -> dict[str, Any]:
-    """The options that are settings of every adaptation; the command itself sets the others of the in-domain method."""
+def _shared(
+    method: str, settings: Sequence[str], measure: str, seed: int, threads: int, **others: Any
+) -> dict[str, Any]:
+    """The options that are settings of every adaptation; the command itself sets the others of what is trained."""
+    from rankwright.adaptation.ways import BOOSTING, boosting_parameters
     from rankwright.measures import parse_measure
 
     in_domain = others["in_domain"]
     parameters = parse_method(in_domain).parameters()
     settable = [name for name, value in parameters.items() if name not in _NOT_SET and not value.instead]
-    assignments = assigned(settings, settable)
+    settable = [] if method in (*BOOSTING, "background") else settable
+    boosting = boosting_parameters((), [name for name in BOOSTING if method in ("auto", name)])
+    assignments = assigned(settings, [*settable, *(name for name in boosting if name not in settable)])
+    boosted = {name: assignments.pop(name) for name in list(assignments) if name not in settable}
     if isinstance(assignments.get("losses"), str):
         assignments["losses"] = [loss.strip() for loss in assignments["losses"].split(",")]
     further = {"measure": parse_measure(measure), "random_state": seed, "n_jobs": threads}
-    return {**others, **further, "in_domain_settings": assignments}
+    return {**others, **further, "in_domain_settings": assignments, "boosting_settings": boosted}
 
 
 def _load(paths: Sequence[Path]) -> dict[str, SavedModel]:

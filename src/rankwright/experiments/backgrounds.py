@@ -206,11 +206,11 @@ def run_adapt(
 
 
 def _parameters(spec: MethodSpec) -> dict[str, Any]:
-    """The parameters of an adaptation as plain JSON, without those of boosting and the names of backgrounds."""
-    keys = ("in_domain", "in_domain_settings", "weights")
+    """The parameters of an adaptation as plain JSON, without those that grids hold and the names of backgrounds."""
+    keys = ("in_domain", "in_domain_settings", "boosting_settings", "weights")
     parameters = {key: spec.parameters[key] for key in keys if key in spec.parameters}
-    if "in_domain_settings" in parameters:
-        parameters["in_domain_settings"] = without_none(parameters["in_domain_settings"])
+    for key in (key for key in keys if key.endswith("_settings") and key in parameters):
+        parameters[key] = without_none(parameters[key])
     return {**parameters, "measure": str(spec.choose_by)}
 
 

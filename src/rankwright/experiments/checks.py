@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rankwright.adaptation.ways import IN_DOMAIN, METHODS, NEED_DATA
+from rankwright.adaptation.ways import BOOSTING, IN_DOMAIN, METHODS, NEED_DATA, boosting_parameters
 from rankwright.errors import InputError, shown
 from rankwright.evaluation.evaluate import CONVENTIONS, DEFAULT_MEASURES
 from rankwright.evaluation.significance import CORRECTIONS, TESTS
@@ -86,7 +86,7 @@ _KEYS = {
 }
 _RANGE = {"low": toml.NUMBER, "high": toml.NUMBER, "log": toml.TRUTH}
 _MOST_CHECKED = 1000  # points of a grid whose parameters are checked
-_BOOSTING = {
+_BOOSTING_RULES = {
     "leaves": toml.integer("an integer of at least 2", 2),
     "rate": toml.ABOVE_0,
     "trees": toml.COUNT,
@@ -95,11 +95,12 @@ _BOOSTING = {
 _IN_DOMAIN_TOO = ("in-domain", "interpolate", "augment", "interpolate-3")
 # Parameters of adaptations, and the adaptations that have them besides auto.
 _ADAPT_PARAMETERS: dict[str, tuple[Rule, tuple[str, ...]]] = {
-    "leaves": (_BOOSTING["leaves"], ("lambdamart",)),
-    "rate": (_BOOSTING["rate"], ("lambdamart", "lambdaboost")),
-    "trees": (_BOOSTING["trees"], ("lambdamart", "lambdaboost")),
-    "randomize_nodes": (_BOOSTING["randomize_nodes"], ("lambdamart",)),
+    "leaves": (_BOOSTING_RULES["leaves"], ("lambdamart",)),
+    "rate": (_BOOSTING_RULES["rate"], ("lambdamart", "lambdaboost")),
+    "trees": (_BOOSTING_RULES["trees"], ("lambdamart", "lambdaboost")),
+    "randomize_nodes": (_BOOSTING_RULES["randomize_nodes"], ("lambdamart",)),
     BACKGROUNDS: (toml.PATHS, ("background", "interpolate", "augment", "interpolate-3", "lambdaboost", "lambdamart")),
+    "boosting_settings": (toml.TABLE, BOOSTING),
     "in_domain": (toml.TEXT, _IN_DOMAIN_TOO),
     "in_domain_settings": (toml.TABLE, _IN_DOMAIN_TOO),
     "weights": (
@@ -478,7 +479,8 @@ def _check_adapt(problems: Problems, spec: MethodSpec, validated: bool, data: Se
         spec.parameters, rules, f"the parameters of {text}", {"weights": "kind of weights"}
     )
     _check_in_domain(problems.at("parameters"), parameters)
-    _check_adapt_grid(problems, spec, validated, [key for key in _BOOSTING if key in rules and key != "trees"])
+    _check_boosting(problems.at("parameters", "boosting_settings"), parameters.get("boosting_settings", {}), name)
+    _check_adapt_grid(problems, spec, validated, [key for key in _BOOSTING_RULES if key in rules and key != "trees"])
     if not validated:
         problems.add(f"{text} chooses on validation queries; not every data set has some", "method")
     for entry in (entry for entry in data if isinstance(entry, dict)):
@@ -523,6 +525,25 @@ def _check_in_domain(problems: Problems, parameters: Mapping[str, Any]) -> None:
             problems.add(planned.message)
 
 
+def _check_boosting(problems: Problems, settings: Mapping[str, Any], way: str) -> None:
+    """Further parameters of boosting: each way takes those that it has."""
+    ways = BOOSTING if way == "auto" else (way,)
+    if not settings:
+        return
+    try:
+        boosting_parameters(settings, ways)
+    except InputError as error:
+        problems.add(error.message)
+        return
+    for method in ways:
+        known = parse_method(method).defaults()
+        settings_of_it = {name: value for name, value in settings.items() if name in known}
+        planned = _planned(MethodSpec(method, method, settings_of_it), {}, validated=True)
+        if not isinstance(planned, Plan):
+            problems.add(planned.message)
+            return
+
+
 def _check_adapt_grid(problems: Problems, spec: MethodSpec, validated: bool, settings: Sequence[str]) -> None:
     """A grid of an adaptation has lists of the settings of boosting."""
     if spec.random is not None:
@@ -537,7 +558,7 @@ def _check_adapt_grid(problems: Problems, spec: MethodSpec, validated: bool, set
             problems.add(f"{spec.method} chooses no {key!r}; expected one of {', '.join(settings)}", key)
         elif isinstance(values, list):
             for value in values:
-                problems.table({key: value}, _BOOSTING, f"the grid of {spec.method}")
+                problems.table({key: value}, _BOOSTING_RULES, f"the grid of {spec.method}")
 
 
 def _random(problems: Problems, entries: Mapping[str, Any]) -> int | None:

@@ -17,10 +17,10 @@ from rankwright.errors import InputError
 from rankwright.models.sum import interpolate
 from rankwright.rankers.base import Ranker
 from rankwright.rankers.facts import Kind, Notice
-from rankwright.rankers.parameters import Rule
+from rankwright.rankers.parameters import NONE, POSITIVE, Rule, parameter
 
 SPREAD = 0.5
-"""Standard deviation within queries of the scores that boosting starts from."""
+"""Standard deviation within queries of the scores that boosting starts from, unless another is asked for."""
 
 _NO_SPREAD = 1e-12  # share of the largest score: scores that vary less within queries count as constant
 _LEAST_SIZE = 1e-300  # of scores: the factor is finite
@@ -65,18 +65,20 @@ def background_scores(model: Any, data: RankingData) -> Array:
 class Start:
     """The start of boosting: 0, or the scores of a background ``model`` times a ``factor``.
 
-    Gradients depend on how far apart scores are, so the factor gives them the standard deviation `SPREAD` within the
-    queries of the training data: the same trees follow for any scale.
+    Gradients depend on how far apart scores are, so the factor gives them one standard deviation within the queries of
+    the training data: the same trees follow for any scale.
     """
 
     model: Any
     factor: float = 1.0
 
     @classmethod
-    def of(cls, background: Any, data: RankingData) -> Start:
-        """A background (see :func:`background_model`), scaled for this training data."""
+    def of(cls, background: Any, data: RankingData, spread: float | None) -> Start:
+        """A background (see :func:`background_model`) with this spread on this training data; None: as it is."""
         model = background_model(background)
-        return cls(model) if model is None else cls(model, _factor(background_scores(model, data), data.indptr))
+        if model is None or spread is None:
+            return cls(model)
+        return cls(model, _factor(background_scores(model, data), data.indptr, spread))
 
     def scores(self, data: RankingData) -> Array:
         return np.zeros(data.n_docs) if self.model is None else self.factor * background_scores(self.model, data)
@@ -88,10 +90,10 @@ class Start:
         return interpolate((self.model, learnt), (self.factor if n_rounds else 1.0, 1.0))
 
 
-def _factor(scores: Array, indptr: Array) -> float:
-    """`SPREAD` over the standard deviation within queries; 1 for scores that are constant there."""
+def _factor(scores: Array, indptr: Array, wanted: float) -> float:
+    """``wanted`` over the standard deviation within queries; 1 for scores that are constant there."""
     spread, size = spread_within(scores, indptr)
-    return SPREAD / spread / size if spread > 0 else 1.0
+    return wanted / spread / size if spread > 0 else 1.0
 
 
 def spread_within(scores: Array, indptr: Array) -> tuple[float, float]:
@@ -120,6 +122,11 @@ def compare_features(model: Any, data: RankingData) -> tuple[Notice, ...]:
             values = {"unknown": len(further), "features": len(ours)}
             return (Notice(Kind.OTHER_FEATURES, f"{text}; features are matched by name", values),)
     return ()
+
+
+def background_spread() -> Any:
+    """The parameter ``background_spread`` of what boosts from a background."""
+    return parameter(SPREAD, POSITIVE, NONE)
 
 
 BACKGROUND = Rule(_EXPECTED.removeprefix("expected "), lambda value: background_model(value) is not None)
