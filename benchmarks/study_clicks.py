@@ -68,12 +68,19 @@ class Shown:
         )
 
 
-def browse(rng: np.random.Generator, queries: Queries, n_pages: int, shown: int, theta: Array) -> Shown:
-    """Pages that a weak ranker shows: one useful feature, one that means nothing, and noise."""
+def browse(
+    rng: np.random.Generator, queries: Queries, n_pages: int, shown: int, theta: Array, appeal: Array | None = None
+) -> Shown:
+    """Pages that a weak ranker shows: one useful feature, one that means nothing, and noise.
+
+    `appeal`: factor of the chance of a click for every document, besides its grade.
+    """
     query = rng.integers(0, len(queries.X), n_pages)
     weak = queries.X[query, :, 1] + queries.X[query, :, 9]
     docs = np.argsort(-(weak + rng.normal(size=weak.shape)), axis=1)[:, :shown]
     chance = CHANCE[queries.grades[query[:, np.newaxis], docs]] * theta
+    if appeal is not None:
+        chance *= appeal[query[:, np.newaxis], docs]
     return Shown(query, docs, rng.random(docs.shape) < chance)
 
 

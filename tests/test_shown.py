@@ -58,6 +58,10 @@ MATERIAL: dict[str, str | dict[str, str]] = {
         "logs/log.csv logs/ubi_events.jsonl logs/ubi_queries.jsonl text/docs.index text/queries.jsonl "
         "text/person.qrels text/model.qrels text/bm25.run text/mine.run"
     ),
+    "docs/howto/clicks-to-judgements.md": (
+        "logs/log.csv text/docs.index text/queries.jsonl text/train.jsonl text/train.qrels text/test.jsonl "
+        "text/test.qrels"
+    ),
     "docs/howto/cross-validation.md": "letor/train.txt letor/web.rkw",
     "docs/howto/deploy.md": "letor/train.txt letor/test.txt",
     "docs/howto/deploy-elasticsearch.md": ENGINE,
