@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.experiments.experiment_files import BACKGROUND, FIXED, TRIALS, write_all, write_experiment, write_rich
 
-from rankwright import QueryTrials, StructuredSVM, evaluate, read_data
+from rankwright import Cleaner, QueryScaler, QueryTrials, StructuredSVM, evaluate, read_data
 from rankwright.errors import InputError
 from rankwright.experiments import load_experiment, run_experiment
 from rankwright.experiments.checks import check_text
@@ -96,9 +96,39 @@ def test_with_the_best_again_only_what_was_trained_is_computed_again(folder):
     assert values(again, "svm-map") != before["svm-map"]
 
 
+def test_a_feature_may_have_another_name_in_every_data_set(folder):
+    """One method for both: BM25 is the second feature of one data set, and the fourth of the other."""
+    other = TRIALS[TRIALS.index("[[data]]") : TRIALS.index("[protocol]")].replace('"all"', '"other"')
+    text = with_options("names = { BM25 = 2 }", 'without = ["f3"]').replace(
+        "[protocol]",
+        other.replace('features = "all.txt"', 'features = "all.txt"\nnames = { BM25 = "f4" }') + "[protocol]",
+    )
+    results = run_experiment(write_experiment(folder, text + '[[method]]\nmethod = "feature:BM25"\n'))
+    assert results.failures == []
+    data, frame = read_data(folder / "all.txt"), results.per_query()
+    for name, column in (("all", 1), ("other", 3)):
+        rows = frame[(frame["data"] == name) & (frame["method"] == "feature:BM25") & (frame["measure"] == "AP")]
+        found = {(row.split, row.query): row.value for row in rows.itertuples()}
+        assert found == by_hand(data, lambda _, __, test, at=column: test.X[:, at])
+    assert [about["features"] for about in results.manifest["data"]] == [3, 4]
+
+
+def test_features_are_scaled_within_queries_before_anything_else(folder):
+    results = run_experiment(write_experiment(folder, with_options('scale = "minmax"', "clean = true")))
+    data, found = Cleaner().clean(QueryScaler("minmax").transform(read_data(folder / "all.txt")))
+    assert found.queries_emptied == 0
+    scaled = values(results, "svm-map")
+    assert scaled == by_hand(data, trained([0, 1, 2, 3]))
+    assert results.manifest["data"][0]["notes"][0] == "features scaled within every query: minmax"
+    unscaled = run_experiment(write_experiment(folder, with_options("clean = true")))
+    assert values(unscaled, "svm-map") != scaled
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
+        ("names = { a = 5 }", r"a is 5, which is no feature; expected a number from 1 to 4, or a name such as f1"),
+        ("names = { f1 = 2 }", "names gives two features one name"),
         ("without = [5]", r"without lists 5, which is no feature; expected a number from 1 to 4, a name such as f1"),
         ('without = ["bm25*"]', "without lists 'bm25*', which is no feature"),
         ('without = ["f?"]', "without lists all features; expected some to be left"),
@@ -115,6 +145,10 @@ def test_features_that_cannot_be_left_out(folder, line, message):
     [
         ("without = 3", "without is 3; expected a list of names and numbers of features"),
         ("without = [0]", "expected a list of names and numbers of features"),
+        ("names = 3", "names is 3; expected a table"),
+        ("names = { a = 0 }", "a is 0; expected the name of a feature, or its number from 1"),
+        ('scale = "minmx"', "unknown scale 'minmx'; did you mean minmax?"),
+        ("scale = 1", "scale is 1; expected a string"),
         ("without_best = 1", "without_best is 1; expected true or false"),
     ],
 )
@@ -125,6 +159,7 @@ def test_mistakes_in_the_file(folder, line, message):
 
 def test_a_background_has_the_same_features(folder):
     write_rich(folder)
-    text = FIXED + "without = [1]\nwithout_best = true\n" + BACKGROUND + '[[method]]\nmethod = "adapt:background"\n'
+    keys = 'scale = "minmax"\nnames = { a = 1 }\nwithout = [1]\nwithout_best = true\n'
+    text = FIXED + keys + BACKGROUND + '[[method]]\nmethod = "adapt:background"\n'
     _, problems = check_text(text, folder / "exp.toml")
-    assert ["does not go with a background" in problem.message for problem in problems] == [True, True]
+    assert ["does not go with a background" in problem.message for problem in problems] == [True] * 4

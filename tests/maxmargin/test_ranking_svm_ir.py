@@ -58,6 +58,9 @@ def test_tau_is_the_mean_drop_over_all_swaps(measure):
         for (a, b), tau in found.items():
             means = [np.mean(drops(q, a, b, *MEASURES[measure])) for q in queries if a in q and b in q]
             assert tau == pytest.approx(np.mean(means) if means else 0.0, abs=1e-12)
+        for (a, b), tau in rank_pair_weights(data_of(*queries), measure, over="all").items():
+            total = sum(np.mean(drops(q, a, b, *MEASURES[measure])) for q in queries if a in q and b in q)
+            assert tau == pytest.approx(total / len(queries), abs=1e-12)
 
 
 def test_tau_is_what_the_papers_simulation_finds():
@@ -87,6 +90,11 @@ def test_tau_of_a_simple_query_by_hand():
     found = rank_pair_weights(data_of([2, 1, 0]))  # nDCG@1, gains 3, 1, 0
     assert found == pytest.approx({(2.0, 1.0): 2 / 3, (2.0, 0.0): 1.0, (1.0, 0.0): 0.0})
     assert rank_pair_weights(data_of([1, 0, 0], [1, 1, 0]))[1.0, 0.0] == pytest.approx((1.0 + 0.5) / 2)
+    some = data_of([1, 0, 0], [1, 1, 0], [0, 0], [1])  # two queries where nothing can swap
+    assert rank_pair_weights(some)[1.0, 0.0] == pytest.approx((1.0 + 0.5) / 2)
+    assert rank_pair_weights(some, over="all")[1.0, 0.0] == pytest.approx((1.0 + 0.5) / 4)
+    with pytest.raises(InputError, match="over is 'some'; expected both or all"):
+        rank_pair_weights(some, over="some")
 
 
 def test_mu_is_the_most_pairs_over_the_pairs_of_a_query():

@@ -133,6 +133,8 @@ _KINDS: dict[str, Callable[[Array, Array], Array]] = {
     "percentile": _percentile,
     "zscore": _zscore,
 }
+QUERY_SCALES = tuple(_KINDS)
+"""The kinds of scaling within queries."""
 
 
 @dataclass(frozen=True, eq=False)

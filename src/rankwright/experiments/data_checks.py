@@ -10,6 +10,7 @@ from typing import Any
 
 from rankwright.data.cleaning import Cleaner
 from rankwright.data.fusion import NORMALIZATIONS
+from rankwright.data.scaling import QUERY_SCALES
 from rankwright.errors import InputError
 from rankwright.experiments import toml
 from rankwright.experiments.config import DataSource
@@ -28,7 +29,9 @@ _ANY = {
     "valid_queries": toml.COUNT,
     "open_test": toml.PATHS,
     "missing_as_zero": toml.TRUTH,
+    "scale": toml.choice(QUERY_SCALES),
     "clean": toml.TRUTH_OR_TABLE,
+    "names": toml.TABLE,
     "without": toml.COLUMNS,
     "without_best": toml.TRUTH,
     "background": toml.TABLES,
@@ -93,7 +96,8 @@ def check_data(problems: Problems, table: Any, folders: Sequence[Path]) -> DataS
     for part in entries.get("part", "title").split("+"):
         problems.choice(part.strip().lower(), PARTS, "part of a topic", "part")
     _check_clean(problems.at("clean"), entries)
-    for key in ("without", "without_best"):
+    _check_feature_names(problems.at("names"), entries.get("names", {}))
+    for key in ("scale", "names", "without", "without_best"):
         if key in entries and "background" in entries:
             problems.add(f"{key} does not go with a background; expected the same features in both", key)
     # The keys of paths are no options, but collection is one, as it may be a name.
@@ -264,6 +268,12 @@ def _check_clean(problems: Problems, entries: dict[str, Any]) -> None:
             problems.add(error.message, key)
             return
     entries["clean"] = asdict(Cleaner(**settings))
+
+
+def _check_feature_names(problems: Problems, names: Mapping[str, Any]) -> None:
+    for name, feature in names.items():
+        if not toml.COLUMNS.accepts([feature]):
+            problems.add(f"{name} is {feature!r}; expected the name of a feature, or its number from 1", name)
 
 
 def _is_plain_folder(path: Path) -> bool:

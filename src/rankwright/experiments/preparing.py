@@ -28,6 +28,7 @@ from rankwright.data.cleaning import Cleaner, Cleaning
 from rankwright.data.dataset import RankingData, default_names
 from rankwright.data.order import sizes_to_indptr
 from rankwright.data.overlap import Fingerprints, query_hashes
+from rankwright.data.scaling import QueryScaler
 from rankwright.data.splits import QueryKFold, QueryTrials, letor_folds
 from rankwright.data.trec_table import TrecTable
 from rankwright.errors import InputError, InputWarning
@@ -236,6 +237,8 @@ def pieces_of(parts: Sequence[Path], pieces: Sequence[Piece]) -> RankingData | N
 def _keep(read: Read, folder: Path, source: DataSource) -> dict[str, Any]:
     """Write what was read, without the features left out; its facts."""
     parts = alike(read.parts)
+    if source.options.get("names"):
+        parts = [replace(part, feature_names=_renamed(parts[0], source)) for part in parts]
     if source.options.get("without"):
         columns = _listed(parts[0], source)
         read.notes.append(f"left out {len(columns):,} of {parts[0].n_features:,} features")
@@ -284,10 +287,9 @@ def _listed(data: RankingData, source: DataSource) -> list[int]:
     names = data.feature_names or default_names(data.n_features)
     listed: set[int] = set()
     for feature in source.options["without"]:
-        if isinstance(feature, int):
-            columns = [feature - 1] if feature <= data.n_features else []
-        else:
-            columns = [at for at, name in enumerate(names) if name == feature or fnmatchcase(name, feature)]
+        columns = [at for at, name in enumerate(names) if _is(feature, at, name)]
+        if not columns and isinstance(feature, str):
+            columns = [at for at, name in enumerate(names) if fnmatchcase(name, feature)]
         if not columns:
             expected = f"a number from 1 to {data.n_features}, a name such as {names[0]} or a pattern such as f1*"
             raise InputError(f"{source.name}: without lists {feature!r}, which is no feature; expected {expected}")
@@ -295,6 +297,27 @@ def _listed(data: RankingData, source: DataSource) -> list[int]:
     if len(listed) == data.n_features:
         raise InputError(f"{source.name}: without lists all features; expected some to be left")
     return sorted(listed)
+
+
+def _is(feature: str | int, column: int, name: str) -> bool:
+    """Whether a column is meant by its name, or by its number, from 1."""
+    return feature == (column + 1 if isinstance(feature, int) else name)
+
+
+def _renamed(data: RankingData, source: DataSource) -> tuple[str, ...]:
+    """The names of the features, some of them as the key ``names`` has them."""
+    names = list(data.feature_names or default_names(data.n_features))
+    columns = {}
+    for name, feature in source.options["names"].items():
+        column = next((at for at, other in enumerate(names) if _is(feature, at, other)), None)
+        if column is None:
+            expected = f"a number from 1 to {data.n_features}, or a name such as {names[0]}"
+            raise InputError(f"{source.name}: {name} is {feature!r}, which is no feature; expected {expected}")
+        columns[column] = name
+    renamed = tuple(columns.get(at, name) for at, name in enumerate(names))
+    if len(set(renamed)) < len(renamed):
+        raise InputError(f"{source.name}: names gives two features one name; expected different names")
+    return renamed
 
 
 def _shared(parts: Sequence[RankingData], read: Read) -> list[str]:
@@ -400,6 +423,10 @@ def read_source(source: DataSource, folder: Path, threads: int, say: Progress) -
         read.open_part = len(read.parts)
         read.parts.append(later)
         read.qrels = None  # the files of an open test have its judgements
+    if "scale" in source.options:
+        kind = source.options["scale"]
+        read.parts = [QueryScaler(kind).transform(part) for part in read.parts]
+        read.notes.append(f"features scaled within every query: {kind}")
     if "clean" in source.options:
         say(f"cleaning {source.name}")
         try:

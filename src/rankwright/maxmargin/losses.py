@@ -164,11 +164,13 @@ def grades_of(data: RankingData) -> tuple[Array, Array]:
     return values, grades.astype(np.float64)
 
 
-def rank_pair_weights(data: RankingData, measure: str | Measure = "ndcg@1") -> dict[tuple[float, float], float]:
+def rank_pair_weights(
+    data: RankingData, measure: str | Measure = "ndcg@1", *, over: str = "both"
+) -> dict[tuple[float, float], float]:
     """τ(a, b): the mean drop of a measure when, in a perfect ranking, random documents of labels a and b swap places.
 
-    The mean is over the queries that have both labels, and has a closed form for each: (worth_a − worth_b) times the
-    difference of the mean discounts of the places of a and those of b, over the norm.
+    It has a closed form for each query: (worth_a − worth_b) times the difference of the mean discounts of the places of
+    a and those of b, over the norm.
 
     Parameters
     ----------
@@ -176,7 +178,12 @@ def rank_pair_weights(data: RankingData, measure: str | Measure = "ndcg@1") -> d
         Training data.
     measure : str or Measure
         A sum over positions, such as nDCG@m; with exponential gains unless stated.
+    over : {"both", "all"}
+        Queries of the mean: those that have both labels, or all of the set, as SIGIR'06 says; then a query that has not
+        both, where nothing can swap, counts as a drop of 0.
     """
+    if over not in ("both", "all"):
+        raise InputError(f"over is {over!r}; expected both or all")
     resolved = parse_measure(measure).resolve("letor")
     form = resolved.position_sum()
     if form is None or form.credits(np.arange(1)) is not None:
@@ -198,7 +205,8 @@ def rank_pair_weights(data: RankingData, measure: str | Measure = "ndcg@1") -> d
         for b in range(a):
             both = (counts[:, a] > 0) & (counts[:, b] > 0)
             drops = (worth[a] - worth[b]) * (means[both, a] - means[both, b]) / norms[both]
-            weights[float(values[a]), float(values[b])] = math.fsum(drops) / len(drops) if both.any() else 0.0
+            n_queries = len(both) if over == "all" else len(drops)
+            weights[float(values[a]), float(values[b])] = math.fsum(drops) / max(n_queries, 1)
     return weights
 
 
