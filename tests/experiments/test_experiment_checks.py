@@ -263,6 +263,16 @@ def test_sections_that_are_no_tables(folder, text):
     assert len(problems) >= 2
 
 
+def test_a_missing_file_is_the_only_mistake_where_the_protocol_has_no_validation_queries(folder):
+    text = TRIALS.replace("valid = 8", "valid = 0").replace(
+        "parameters = { max_passes = 20 }", "parameters = { cv = 3 }"
+    )
+    text = text[: text.index("[method.grid]")]
+    assert check_text(text, folder / "exp.toml")[1] == []
+    (problem,) = check_text(text.replace("all.txt", "gone.txt"), folder / "exp.toml")[1]
+    assert "no gone.txt in" in problem.message
+
+
 def test_a_choice_needs_validation_queries(folder):
     data = "[[data]]\nname = 'a'\ntrain = 'train.txt'\ntest = 'test.txt'\n"
     for method in ("method = 'best-feature'", "method = 'svm-map'\n[method.grid]\nC = [1, 2]"):

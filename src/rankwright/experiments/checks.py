@@ -385,7 +385,8 @@ def _all_validated(problems: Problems, sources: Sequence[DataSource | None], pro
     """Whether every data set has validation queries; a valid_queries without them is a mistake."""
     everywhere = True
     for number, source in enumerate(sources):
-        if source is None:
+        if source is None:  # what is wrong with it was said; most likely the protocol splits it
+            everywhere &= protocol is None or protocol.has_validation
             continue
         if source.kind in _OWN_SPLIT:
             validated = source.kind != "fixed" or "valid" in source.files
