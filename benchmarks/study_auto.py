@@ -21,18 +21,17 @@ import sys
 import time
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rankwright import RankingData, evaluate, read_letor
+from rankwright import RankingData, evaluate
 from rankwright.evaluation.significance import p_value
 from rankwright.training.methods import NAMES
 from rankwright.training.train import plan
-from study_data import Fold, p_text, short, signed, table, trec_covid
-from study_ramp import every_fold, random_folds
+from study_data import Fold, p_text, short, signed, table
+from study_ramp import every_set
 
 MEASURE = "nDCG@10"
 AUTO = ("auto", "auto, explainable")
@@ -87,41 +86,9 @@ def main() -> int:
 # Data
 
 
-def every_set(root: Path) -> dict[str, list[Fold]]:
-    """Read or make all data sets, as folds."""
-    folds = every_fold(root)
-    folds["TREC-COVID 4"] = random_folds(trec_covid(root, 4, sparse=False))
-    for number in range(1, 5):
-        path = root / "trec_covid_runs" / f"covid_round{number}.agg.txt.gz"
-        folds[f"COVID features {number}"] = random_folds(read_letor(path))
-    folder = root / "mslr_sample"
-    parts = [read_letor(folder / name) for name in ("mslr.changli.vali.18q.txt.gz", "msn1.fold1.train.5k.txt.gz")]
-    folds["MSLR sample"] = random_folds(RankingData.concatenate([replace(part, doc_ids=None) for part in parts]))
-    folds["LightGBM's example"] = random_folds(lightgbm_example(root / "lightgbm_rank"))
-    return folds
-
-
-def lightgbm_example(folder: Path) -> RankingData:
-    """Join both parts; queries are numbered."""
-    width = max(
-        read_letor(folder / f"rank.{part}.gz", group=folder / f"rank.{part}.query").n_features for part in PARTS
-    )
-    parts = [
-        read_letor(folder / f"rank.{part}.gz", group=folder / f"rank.{part}.query", n_features=width, sparse=False)
-        for part in PARTS
-    ]
-    renamed = [
-        replace(part, query_ids=np.array([f"{at}-{q}" for q in part.query_ids])) for at, part in enumerate(parts)
-    ]
-    return RankingData.concatenate(renamed)
-
-
 def is_large(fold: Fold) -> bool:
     """Whether a data set takes minutes a split."""
     return fold[0].n_docs + fold[1].n_docs > MANY
-
-
-PARTS = ("train", "test")
 
 
 # Training

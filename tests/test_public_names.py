@@ -15,17 +15,24 @@ for _module in pkgutil.walk_packages(rankwright.__path__, "rankwright."):
     importlib.import_module(_module.name)
 
 
+INTERNAL = {"RampStart"}  # a step of the training of StructuredSVM
+
+
 def public_subclasses(base):
     """All classes below one that are not private and belong to the package."""
     for kind in base.__subclasses__():
-        if not kind.__name__.startswith("_") and kind.__module__.startswith("rankwright."):
+        if kind.__name__ not in INTERNAL and not kind.__name__.startswith("_") and is_ours(kind):
             yield kind
         yield from public_subclasses(kind)
 
 
 def abstract(kind):
     """A base of other classes, which nobody makes an object of."""
-    return any(below.__module__.startswith("rankwright.") for below in kind.__subclasses__())
+    return any(is_ours(below) and below.__name__ not in INTERNAL for below in kind.__subclasses__())
+
+
+def is_ours(kind):
+    return kind.__module__.startswith("rankwright.")
 
 
 CONCRETE = sorted(

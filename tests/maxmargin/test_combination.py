@@ -8,11 +8,12 @@ import pytest
 from listed_rankings import constraints, hinges, listed, programme, random_queries, settings_of
 from sklearn.base import clone
 
-from rankwright import InputError, InputWarning
+from rankwright import InputError, InputWarning, RankingData, evaluate
 from rankwright.maxmargin.structured_svm import StructuredSVM
 from rankwright.measures import parse_measure
 from rankwright.measures.oracles import positions
 from rankwright.models.saving import load_model
+from rankwright.rankers.cross_validation import best_beyond_first
 
 pytestmark = pytest.mark.filterwarnings("ignore:the model learnt n")  # some losses here cannot be lowered
 
@@ -222,6 +223,32 @@ def test_what_is_saved(tmp_path):
     assert saved.model.coef.tobytes() == ranker.coef_.tobytes()
     again = hinge_svm(**saved.parameters).fit(X, y, qid)
     assert again.coef_.tobytes() == ranker.coef_.tobytes()
+
+
+@pytest.mark.parametrize("validated", [True, False])
+def test_weights_of_losses_are_those_of_the_best_model(validated, tmp_path):
+    X, y, qid = random_queries(17, n_queries=30, sizes=(6, 10))
+    valid = random_queries(18, n_queries=12, sizes=(6, 10)) if validated else None
+    combined = StructuredSVM(["map", "mrr@2", "ndcg@2"], loss_weights="auto").fit(X, y, qid, eval_set=valid)
+    if validated:
+        data = RankingData.from_arrays(*valid)
+        tried = [(1.0, 1.0, 1.0), *(tuple(np.insert(np.ones(2), at, share)) for share in (4, 0.25) for at in range(3))]
+        first, values = None, []
+        for weights in tried:
+            ranker = StructuredSVM(["map", "mrr@2", "ndcg@2"], loss_weights=weights)
+            if first is not None:
+                ranker.start_from(first.start_.coef_)
+            ranker.fit(X, y, qid, eval_set=valid)
+            first = first or ranker
+            table = evaluate(data, ranker.predict(valid[0]), measures=["AP", "RR@2", "nDCG@2"])
+            values.append(table.values.mean(axis=1))
+        best = tried[best_beyond_first(np.array(values))]
+        assert combined.loss_weights_ == pytest.approx(tuple(3 * weight / sum(best) for weight in best))
+    assert sum(combined.loss_weights_) == pytest.approx(3)
+    again = StructuredSVM(["map", "mrr@2", "ndcg@2"], loss_weights=combined.loss_weights_)
+    assert again.fit(X, y, qid, eval_set=valid).coef_.tobytes() == combined.coef_.tobytes()
+    combined.save(tmp_path / "model.rkw")
+    assert load_model(tmp_path / "model.rkw").training["loss_weights"] == list(combined.loss_weights_)
 
 
 METHODS = {"dorm": "dorm-nc", "dorm@10": "dorm@10", "DORM@5": "dorm@5"}

@@ -73,7 +73,7 @@ def test_a_gap_that_is_left_is_a_notice_with_its_numbers():
     trained = train("svm-map", made(), settings={"C": 100, "max_passes": 2})
     (notice,) = trained.facts.notices
     assert notice.kind is Kind.NOT_CONVERGED
-    assert (notice.values["max_passes"], notice.values["tol"]) == (2, 1e-3)
+    assert (notice.values["max_passes"], notice.values["tol"]) == (2, 1e-4)
     assert notice.values["gap"] == trained.facts.certificate.gap > 1e-3
 
 

@@ -27,23 +27,26 @@ EPOCHS = (0, 2, 4, 8, 16, 32)
 """What is chosen from."""
 _NOT_CHOSEN = 8  # epochs where there is nothing to choose by
 _MOST_DOCS = 200_000  # documents whose gradients are taken
-_MANY_QUERIES = 60  # from so many on, and no fewer than features, training queries count, too: they tell of others
+_MANY_QUERIES = 60  # from so many on, training queries tell of others, too, and count;
+_STANDS_IN = 0.5  # half where the measure is not the one that is trained for
 
 
 class RampStart(LambdaRank):
     """Linear LambdaRank that starts from the weights of another ranker; after 0 epochs they are its weights.
 
-    `convex`: that ranker, which is trained first. `measures`: the number of epochs is chosen by their mean. `coef_`,
-    `epochs_`: the weights, and the epochs that led to them.
+    `convex`: that ranker, which is trained first. `measures`: the number of epochs is chosen by their mean.
+    `trained_for`: whether ``measure`` is what the ramp bound is of. `coef_`, `epochs_`: the weights, and the epochs
+    that led to them.
     """
 
     convex: Any
     measures: Sequence[Measure]
+    trained_for: bool
     epochs_: int
 
-    def after(self, convex: Any, measures: Sequence[Measure]) -> Self:
+    def after(self, convex: Any, measures: Sequence[Measure], trained_for: bool) -> Self:
         """Start from the weights of a ranker."""
-        self.convex, self.measures = convex, measures
+        self.convex, self.measures, self.trained_for = convex, measures, trained_for
         return self
 
     def start_from(self, coef: Array) -> Self:
@@ -78,13 +81,13 @@ class RampStart(LambdaRank):
 
     def _values(self, task: Task, steps: _StartSteps) -> Array:
         """The measure for each number of epochs (rows) and each query to choose by (columns)."""
-        many = task.useful.sum() >= max(_MANY_QUERIES, task.data.n_features)
-        parts = []
-        for data in (task.valid, task.data) if many else (task.valid,):
+        many = task.useful.sum() >= _MANY_QUERIES
+        counted, parts = 1.0 if self.trained_for else _STANDS_IN, []
+        for data, factor in ((task.valid, 1.0), (task.data, counted)) if many else ((task.valid, 1.0),):
             assert data is not None
             values_of, place = [query_values(data, measure) for measure in self.measures], place_of(data)
             scores = [place.scores(steps.model(number)) for number in range(len(EPOCHS))]
-            parts.append([np.mean([values(row) for values in values_of], axis=0) for row in scores])
+            parts.append([factor * np.mean([values(row) for values in values_of], axis=0) for row in scores])
         return np.hstack([np.array(part) for part in parts])
 
     def _choices(self, n_queries: int) -> Sequence[int]:

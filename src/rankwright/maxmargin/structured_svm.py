@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from rankwright._types import Array
-from rankwright.data.dataset import RankingData
+from rankwright.data.dataset import RankingData, some_queries
 from rankwright.data.order import query_chunks, share_reordered
 from rankwright.data.places import place_of
 from rankwright.data.threads import threads_of
@@ -37,6 +37,7 @@ from rankwright.maxmargin.problem import (
 from rankwright.measures import Measure, Rankings
 from rankwright.models.linear import LinearModel
 from rankwright.rankers.base import Task
+from rankwright.rankers.cross_validation import CrossValidation, Folds, best_beyond_first, query_values
 from rankwright.rankers.facts import Certificate, Kind, Notice, Outcome, Proof
 from rankwright.rankers.parameters import (
     FLAG,
@@ -53,6 +54,7 @@ from rankwright.rankers.parameters import (
     one_of,
     parameter,
 )
+from rankwright.rankers.weights import Weights
 
 if TYPE_CHECKING:
     from rankwright.maxmargin.bundle import Check, Solution
@@ -81,7 +83,14 @@ _LOSSES_OPTION = Option(
     read=lambda text: [part.strip() for part in text.split(",") if part.strip()],
     alone=True,
 )
-_LOSS_WEIGHTS = Option(LINEAR, "svm-combo: a weight for each loss.", after="losses", default="1", metavar="1,0.5")
+_LOSS_WEIGHTS = Option(
+    LINEAR,
+    "svm-combo: a weight for each loss; auto: those that are best on --valid, or on a fifth of the queries.",
+    after="losses",
+    default="1",
+    metavar="1,0.5|auto",
+)
+_SHARES = (4.0, 0.25)  # of the weights of other losses
 _SLACK = Option(LINEAR, "svm-combo: sum the losses, or take the largest.", after="loss_weights")
 _FEATURE_MAP = Option(
     LINEAR,
@@ -91,7 +100,7 @@ _FEATURE_MAP = Option(
     metavar="MAP",
 )
 _TOL = Option(
-    LINEAR, "Stop when the objective is proved to be this close to the optimum (0.001 is 0.1 %).", after="lam"
+    LINEAR, "Stop when the objective is proved to be this close to the optimum (0.0001 is 0.01 %).", after="lam"
 )
 _SOLVER = Option(
     LINEAR,
@@ -108,7 +117,7 @@ _EPSILON = Option(
 class MaxMarginRanker(CostRanker):
     """The certificate; subclasses say what the labels mean and which oracle to use."""
 
-    tol: float = parameter(1e-3, POSITIVE, option=_TOL)
+    tol: float = parameter(1e-4, POSITIVE, option=_TOL)
     max_passes: int = parameter(200, integer(1), option=Option(LINEAR, "Passes over the data, per C.", after="tol"))
     standardize: bool = parameter(True, FLAG, option=_STANDARDIZE)
     solver: str = parameter(BUNDLE, one_of(*SOLVERS), option=_SOLVER)
@@ -271,8 +280,10 @@ class StructuredSVM(MaxMarginRanker):
         Description of a ranking, where there is a choice: ``"po"`` or ``"mrr"`` for MRR, ``"po"`` or ``"dorm"``
         for nDCG. ``"dorm:sqrt"`` and ``"dorm:log2"`` (the default decay) weight position r by 1/√(1+r) and
         1/log2(2+r); ``"dorm:sqrt@30"`` ends after 30 ranks. With several losses: a list, None where there is no choice.
-    loss_weights : sequence of float, optional
-        Weight of each of several losses; default: all 1.
+    loss_weights : sequence of float or "auto", optional
+        Weight of each of several losses; default: all 1. ``"auto"``: also tries four times and a quarter of that for
+        each loss, and takes what is clearly best by the mean of the losses' measures, on ``eval_set`` or on a fifth of
+        the queries, which is held out for that.
     slack : {"separate", "shared"}
         Several losses: add up a query's hinges, or take the largest one.
     tol : float
@@ -323,6 +334,8 @@ class StructuredSVM(MaxMarginRanker):
         Passes over the data.
     path_ : tuple of Check
         Passes, primal, dual, gap and seconds after each pass.
+    loss_weights_ : tuple of float
+        With ``loss_weights="auto"``: the weights chosen.
     C_, C_path_
         The C used, and one row for each C tried: the value on ``eval_set``, if given, under the name of the measure;
         ``objective``, ``gap``, ``passes``; ``norm`` (‖w‖ of the solved problem), ``slack`` (average hinge), and
@@ -353,7 +366,7 @@ class StructuredSVM(MaxMarginRanker):
     bound: str = parameter("auto", one_of("auto", RAMP, HINGE), option=_BOUND)
     max_rounds: int = parameter(5, integer(1))
     feature_map: str | Sequence[str | None] | None = parameter(None, _NAME, _PER_LOSS, NONE, option=_FEATURE_MAP)
-    loss_weights: Sequence[float] | None = parameter(None, POSITIVES, NONE, option=_LOSS_WEIGHTS)
+    loss_weights: Sequence[float] | str | None = parameter(None, POSITIVES, one_of("auto"), NONE, option=_LOSS_WEIGHTS)
     slack: str = parameter("separate", one_of("separate", "shared"), option=_SLACK)
 
     _start_loss: ClassVar[str] = "map"  # the ramp bound was studied with other values of these
@@ -372,13 +385,53 @@ class StructuredSVM(MaxMarginRanker):
 
     def _losses(self) -> list[Loss]:
         """The losses, parsed once for the parameters that they come from."""
-        parameters = (self.loss, self.feature_map, self.loss_weights)
+        weights = getattr(self, "loss_weights_", None) if isinstance(self.loss_weights, str) else self.loss_weights
+        parameters = (self.loss, self.feature_map, weights)
         key = repr(parameters)
         parsed, losses = getattr(self, "_parsed", ("", []))
         if parsed != key:
             losses = parse_losses(*parameters)
             self._parsed = key, losses
         return losses
+
+    def _choose(
+        self, data: RankingData, weights: Weights, valid: RankingData | None
+    ) -> tuple[CrossValidation | None, tuple[Notice, ...]]:
+        if self.loss_weights == "auto":
+            self.loss_weights_: tuple[float, ...] | None = None
+            self.loss_weights_ = self._best_weights(data, weights, valid)
+        return super()._choose(data, weights, valid)
+
+    def _best_weights(self, data: RankingData, weights: Weights, valid: RankingData | None) -> tuple[float, ...]:
+        """Weights of the losses, by the mean of their measures on validation data or a fold; all from one start."""
+        losses = self._losses()
+        equal = (1.0,) * len(losses)
+        if valid is None:
+            folds = Folds.draw(data, useful=self._useful(data))
+            if folds is None:
+                return equal
+            valid = some_queries(data, folds.of_query == 0)
+            data, weights = weights.of(folds.trained_on(0), data)
+        measures = [loss.measure.with_relevant_from(self.relevant_from) for loss in losses]
+        values_of = [query_values(valid, measure) for measure in measures]
+        others = [
+            [share if at == number else 1.0 for number in range(len(losses))]
+            for share in _SHARES
+            for at in range(len(losses))
+        ]
+        tried = [equal, *map(tuple, others)]
+        rows, first = [], None
+        for loss_weights in tried if len(losses) > 1 else tried[:1]:
+            ranker = self._for_fold(0).set_params(loss_weights=loss_weights, callback=None)
+            if first is None:
+                first = ranker
+            else:
+                ranker.set_params(C=first.C_).start_from(first.coef_ if first.start_ is None else first.start_.coef_)
+            ranker.fit_data(data, valid, weights=weights.queries)
+            scores = place_of(valid).scores(ranker.model_)
+            rows.append(np.mean([values(scores) for values in values_of], axis=0))
+        best = tried[best_beyond_first(np.array(rows))]
+        return tuple(weight * len(best) / sum(best) for weight in best)
 
     def _bound(self) -> str:
         if self.bound != "auto" or self.solver == N_SLACK:  # Algorithm 1 is for the papers' problem
@@ -448,7 +501,7 @@ class StructuredSVM(MaxMarginRanker):
         rough = [not loss.measure.oracle(loss.feature_map).hinge_learns for loss in losses]
         measure = measures[rough.index(True) if any(rough) else 0]
         start = RampStart(measure, hidden=0, standardize=self.standardize, n_jobs=self.n_jobs)
-        return start.after(convex, measures)
+        return start.after(convex, measures, trained_for=losses[0].measure == measure and len(losses) == 1)
 
     def _start_to_cross(self, data: RankingData) -> RampStart | None:
         if self._bound() == HINGE or self.C != "auto":
@@ -470,6 +523,10 @@ class StructuredSVM(MaxMarginRanker):
             return outcome
         self.n_passes_total_ += self.start_.convex.n_passes_total_
         return replace(outcome, certificate=replace(outcome.certificate, passes_total=self.n_passes_total_))
+
+    def _training_facts(self) -> dict[str, Any]:
+        learnt = self.loss_weights_ if isinstance(self.loss_weights, str) else None
+        return super()._training_facts() | ({} if learnt is None else {"loss_weights": list(learnt)})
 
     def _learn_nothing(self, task: Task) -> Outcome:
         self.start_ = None

@@ -83,8 +83,8 @@ _WORDS: dict[str, tuple[str, str]] = {
     ),
     "gap": (
         "gap",
-        "A proven limit of how much could still be gained in training: with a gap of 0.001 no weights at all "
-        "lower what training minimises by more than 0.1 %. It says nothing about test queries.",
+        "A proven limit of how much could still be gained in training: with a gap of 0.0001 no weights at all "
+        "lower what training minimises by more than 0.01 %. It says nothing about test queries.",
     ),
     "passes": (
         "passes",

@@ -75,7 +75,7 @@ def training_health(
     C_grid: Iterable[float] = DEFAULT_GRID,
     *,
     standardize: bool = True,
-    tol: float = 1e-3,
+    tol: float = 1e-4,
     max_passes: int = 200,
     eval_set: Any = None,
     measures: Sequence[str | Measure] = (),
@@ -390,7 +390,7 @@ class TrainingHealth:
 
     rows: tuple[FitHealth, ...]
     standardize: bool = True
-    tol: float = 1e-3
+    tol: float = 1e-4
     max_passes: int = 200
     definitions: tuple[str, ...] = ()
 

@@ -124,7 +124,7 @@ def pair_models(
     queries: Sequence[Any] = (),
     rank_weights: str = "ndcg@1",
     standardize: bool = True,
-    tol: float = 1e-3,
+    tol: float = 1e-4,
     max_passes: int = 200,
     progress: Callable[[int, int], None] | None = None,
 ) -> PairModels:
