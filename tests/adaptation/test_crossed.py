@@ -96,7 +96,7 @@ def test_weights_of_an_interpolation_are_fitted_on_the_other_folds():
 @pytest.mark.parametrize("name", ["background", "in-domain", "augment", "lambdaboost", "lambdamart"])
 def test_labels_of_a_fold_do_not_reach_the_models_that_score_it(name, background, monkeypatch):
     # What the other folds choose is set: they are trained on these labels.
-    monkeypatch.setattr("rankwright.rankers.cross_validation._best", lambda values, weights: len(values) - 1)
+    monkeypatch.setattr("rankwright.rankers.base.best_setting", lambda values, weights: len(values) - 1)
     settings = {"background_data": RICH_DATA, **QUICK}
     first = Adaptation(background, TRAIN, **settings)
     scores = first.candidate(name).scores

@@ -61,7 +61,7 @@ def test_the_max_margin_family(files, capsys, command):
     method, *options = command.split()
     facts = facts_of(capsys, "--method", method, *options, "--valid", "vali.txt")
     assert (facts["method"], facts["measure"]) == (shown, measure)
-    assert len(facts["C_tried"]) == (3 if facts["bound"] == "ramp" else 8)
+    assert len(facts["C_tried"]) == (1 if facts["bound"] == "ramp" else 8)
     assert (facts["gap"] is None) == method.startswith("svm-acc")
     assert facts["gap"] is None or facts["gap"] <= 1e-3
     assert facts["measures"][f"validation {measure}"] == max(row[measure] for row in facts["C_tried"])
@@ -107,7 +107,9 @@ def test_a_background_is_part_of_the_model(files, capsys):
 
 def test_gradient_descent_and_lambda(files, capsys):
     exact = facts_of(capsys, "--method", "rsvm-ir", "--lambda", "20")
-    facts = facts_of(capsys, "--method", "rsvm-ir", "--lambda", "20", "--solver", "gd", "--max-passes", "500")
+    facts = facts_of(
+        capsys, "--method", "rsvm-ir", "--lambda", "20", "--solver", "gd", "--max-passes", "500", "--tol", "0.001"
+    )
     assert facts["C"] == exact["C"] == pytest.approx(19 / 40)
     assert exact["objective"] <= facts["objective"] * 1.001
     assert facts["objective"] <= 1.01 * exact["objective"]

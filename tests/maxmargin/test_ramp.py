@@ -254,9 +254,9 @@ def test_how_far_it_is_from_svm_map_is_said():
     certificate = ranker.training_.certificate
     assert certificate.reordered == pytest.approx(different / len(pairs))
     told = dict(certificate.lines(None))
-    assert told["beside svm-map"] == f"orders {100 * different / len(pairs):.1f} % of the pairs differently"
+    assert told["svm-map"] == f"orders {100 * different / len(pairs):.1f} % of the pairs differently"
     same = dict(replace(certificate, reordered=1e-5).lines(None))
-    assert same["beside svm-map"] == "the same order of (nearly) all pairs"
+    assert same["svm-map"] == "orders all pairs the same way, or nearly all"
 
 
 def test_a_tiny_C_stays_at_the_start_and_a_large_one_trusts_the_bound():

@@ -125,7 +125,7 @@ class Certificate:
             if self.reordered is not None and self.start is not None:
                 method = self.start.partition(" ")[0]
                 share = f"orders {100 * self.reordered:.1f} % of the pairs differently"
-                yield f"beside {method}", share if self.reordered >= _SAME else "the same order of (nearly) all pairs"
+                yield method, share if self.reordered >= _SAME else "orders all pairs the same way, or nearly all"
         else:
             yield "objective", f"{self.objective:.5g}, {self._words(useless)}"
         if self.proof is not None and not useless:
@@ -289,11 +289,14 @@ class Fitted(Outcome):
     def _choice(self, tried: tuple[Mapping[str, Any], ...], where: str) -> str:
         if not tried:
             return f"{self.C:g}"
+        if len(tried) == 1 and not self.C_left:
+            value = tried[0].get(str(self.measure))
+            return f"{self.C:g}" if value is None else f"{self.C:g}, with {self.measure} of {value:.4f} {where}"
         text = f"{self.C:g}, the best of {len(tried)} by {self.measure} {where}"
         if self.C_left:
             return f"{text}; {self.C_left} more not tried"
         useless, ends = self.no_better_than_zero, (tried[0]["C"], tried[-1]["C"])
-        if (useless and not useless["larger"]) or len(tried) == 1 or self.C not in ends:
+        if (useless and not useless["larger"]) or self.C not in ends:
             return text
         if self.certificate is not None and self.certificate.bound == "ramp":  # whose C is relative
             return text
