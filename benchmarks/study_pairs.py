@@ -115,7 +115,8 @@ def plane(models: PairModels) -> Iterable[Shown]:
     models.plot(PICTURE)
     flat = models.plane
     angles = flat.degrees(flat.by_labels) | flat.degrees(flat.by_query)
-    yield {"explained": flat.explained}
+    pairs = {query: models.of(f"query {query}").pairs for query in EXAMPLE}
+    yield {"explained": flat.explained, "pairs of examples": pairs}
     yield Table("plane", ["model", "angle"], [[name, angle] for name, angle in angles.items()], ["", "1 digits"])
 
 
@@ -146,7 +147,7 @@ def rates(data: RankingData) -> Table:
             ranker = RankingSVM(C, **IR, solver="gd", learning_rate=rate)
             notices = ranker.fit_data(data).notices
             too_large = any(notice.kind is Kind.OVERFLOW for notice in notices)
-            eta = "line search" if rate is None else f"{rate:g}"
+            eta = "line search" if rate is None else f"{rate:.0e}".replace("e-0", "e-")
             rows.append([f"{C:g}", eta, ranker.objective_ / best.objective_ - 1, ranker.n_passes_, too_large])
     return Table(
         "rates", ["C", "η", "above the optimum", "passes", "too large"], rows, ["", "", "percent", "integer", ""]
