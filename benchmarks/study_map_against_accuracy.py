@@ -5,7 +5,7 @@ TREC-COVID rounds 1 to 3, one feature per submitted run. 50 trials; the paper's 
 decade with the best MAP on the validation queries. A query's average precision is the mean over the trials that test
 it. Tests: two-tailed Wilcoxon over queries. Before that, the toy examples of the paper's Tables 1 to 4, and the number
 of constraints that its Algorithm 1 adds against Theorem 1. Needs `trec_covid_runs` in the given folder or in
-RANKWRIGHT_DATA. Prints Markdown; `--markdown FILE` also writes it to a file.
+RANKWRIGHT_DATA.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
 from rankwright import AccuracySVM, Evaluation, QueryTrials, RankingData, StructuredSVM, compare, evaluate
-from study_data import ROUNDS, marked, p_text, run_study, short, signed, table, trec_covid
+from study_data import ROUNDS, Shown, Table, run_study, trec_covid
 
 Array = npt.NDArray[Any]
 GRID = tuple(10.0**power for power in range(-3, 3))
@@ -73,42 +73,50 @@ def main() -> int:
     return 0
 
 
-def _pages(root: Path) -> Iterable[str]:
+def _pages(root: Path) -> Iterable[Shown]:
     yield _toy_examples()
     yield _constraints(root)
-    sizes, results = [], {}
+    sizes: list[list[Any]] = []
+    means: list[list[Any]] = []
+    picked: list[list[Any]] = []
     for number in ROUNDS:
         data = trec_covid(root, number, sparse=False)
         name, design = f"TREC-COVID {number}", _design(data.n_queries)
         relevant = np.add.reduceat(data.labels >= 1, data.indptr[:-1])
-        sizes.append([name, *map(str, (data.n_queries, data.n_features, data.n_docs)), f"{relevant.mean():.0f}",
-                      " / ".join(map(str, design))])  # fmt: skip
-        results[name] = _trials(data, design)
-        yield _results(name, data, results[name])
-    head = ["data", "queries", "runs", "documents", "relevant per query", "queries to train / validate / test"]
-    yield f"## The data and the design\n\n{table(head, sizes)}"
-    yield _picked(results)
+        sizes.append([name, data.n_queries, data.n_features, data.n_docs, float(relevant.mean()), *design])
+        scores = _trials(data, design)
+        means += _means(name, data, scores)
+        picked += [
+            [name, method, *(scores[method].picked[C] for C in GRID), scores[method].warned] for method in METHODS
+        ]
+    head = ["data", "queries", "runs", "documents", "relevant per query", "train", "validate", "test"]
+    yield Table("data", head, sizes, ["", *["integer"] * 3, "integer", *["integer"] * 3])
+    head = ["data", "method", "MAP", "SVMmap is better by", "lowest", "highest", "wins", "losses", "p", "p, Holm"]
+    yield Table("means", head, means, ["", "", "short", *["signed"] * 3, *["integer"] * 2, "p", "p"])
+    yield {"trials": TRIALS}
+    head = ["data", "method", *(f"{C:g}" for C in GRID), "not converged"]
+    yield Table("chosen C", head, picked, ["", "", *["integer"] * (len(GRID) + 1)])
 
 
-def _toy_examples() -> str:
+def _toy_examples() -> Table:
     """Tables 1 to 4: of two hypotheses, the one that is better for ROC area or accuracy has the lower MAP."""
-    rows = []
+    rows: list[list[Any]] = []
     for number, (labels, other) in enumerate(TOYS, 1):
         data = RankingData.from_arrays(np.zeros((len(labels), 1)), labels, group=[len(labels)])
         down = -np.arange(len(labels), dtype=float)
         for name, scores in ((f"{number}, as numbered", down), (f"{number}, reversed", -down)):
             means = evaluate(data, scores, measures=["AP", "AUC", "BestAccuracy"]).means
-            rows.append([name, "".join(map(str, labels)), other, *map(short, means.values())])
+            rows.append([name, "".join(map(str, labels)), other, *means.values()])
     head = ["example, order", "labels of documents 1, 2, …", "against", "AP", "AUC", "BestAccuracy"]
-    return f"## The toy examples (Tables 1 to 4)\n\n{table(head, rows)}"
+    return Table("toys", head, rows, ["", "", "", *["short"] * 3])
 
 
-def _constraints(root: Path) -> str:
+def _constraints(root: Path) -> Table:
     """Constraints that Algorithm 1 adds for SVMmap, and the fewest that Theorem 1 can allow.
 
     Its R is the largest ‖Ψ(y*) − Ψ(y)‖, which is at least that of the reversed ideal ranking.
     """
-    rows = []
+    rows: list[list[Any]] = []
     for number in ROUNDS:
         data = trec_covid(root, number, sparse=False)
         data = data.select(np.flatnonzero(data.has_both(1))[:10])
@@ -120,11 +128,9 @@ def _constraints(root: Path) -> str:
             ranker = StructuredSVM("map", C, epsilon=epsilon, **settings).fit(data)
             certificate = ranker.training_.certificate
             allowed = max(2 * len(queries) / epsilon, 8 * C * R**2 / epsilon**2)
-            share = certificate.constraints / allowed
-            rows.append([f"TREC-COVID {number}", f"{C:g}", f"{epsilon:g}", f"{certificate.constraints:,}",
-                         f"{certificate.passes:,}", f"{allowed:,.0f}", f"{share:.1e}"])  # fmt: skip
-    head = ["data", "C", "ε", "constraints", "passes", "Theorem 1 allows at least", "share"]
-    return f"## Constraints of Algorithm 1, 10 queries\n\n{table(head, rows)}"
+            rows.append([f"TREC-COVID {number}", C, epsilon, certificate.constraints, certificate.passes, allowed])
+    head = ["data", "C", "ε", "constraints", "passes", "Theorem 1 allows"]
+    return Table("constraints", head, rows, ["", "", "", *["integer"] * 3])
 
 
 def _design(n_queries: int) -> tuple[int, int, int]:
@@ -168,42 +174,20 @@ def _precision(data: RankingData, scores: Array) -> Array:
     return evaluate(data, scores, measures=["AP"]).column("AP")
 
 
-# Tables
-
-
-def _results(name: str, data: RankingData, scores: dict[str, Scores]) -> str:
+def _means(name: str, data: RankingData, scores: dict[str, Scores]) -> list[list[Any]]:
+    """SVMmap against everything else, query by query."""
     form = evaluate(data, np.zeros(data.n_docs), measures=["AP"])
     systems = [
         Evaluation(form.query_ids, form.measures, (one.totals / one.counts)[:, None], form.definitions, system)
         for system, one in scores.items()
     ]
-    result = compare(systems, baseline="SVMmap", tests=("wilcoxon",))
-    found = {d.system: d for d in result.differences}
     means = {system.name: system.means["AP"] for system in systems}
-    best = max(means[method] for method in METHODS)
-    rows = [["SVMmap", marked(means["SVMmap"], best), "", "", "", "", ""]]
-    for system, d in found.items():
-        low, high = -d.interval[1], -d.interval[0]
-        rows.append([
-            system, marked(means[system], best) if system in METHODS else short(means[system]), signed(-d.difference),
-            f"{signed(low)} … {signed(high)}", f"{d.losses}/{d.wins}", p_text(d.p["wilcoxon"]),
-            p_text(d.p_corrected["wilcoxon"]),
-        ])  # fmt: skip
-    head = ["method", "MAP", "SVMmap is better by", "95 % interval", "W/L of SVMmap", "p", f"p, Holm over {len(found)}"]
-    return f"## {name}\n\n{table(head, rows)}"
-
-
-def _picked(results: dict[str, dict[str, Scores]]) -> str:
-    rows = [
-        [name, method, *(str(scores[method].picked[C]) for C in GRID), str(scores[method].warned)]
-        for name, scores in results.items()
-        for method in METHODS
-    ]
-    head = ["data", "method", *(f"{C:g}" for C in GRID), "warned"]
-    return (
-        f"## The C that validation picked\n\nTrials of {TRIALS} by C. The last column counts trials whose training at "
-        f"that C stopped before it was certified (SVMmap, SVMauc) or converged (SVMacc).\n\n{table(head, rows)}"
-    )
+    rows: list[list[Any]] = [[name, "SVMmap", means["SVMmap"], *[None] * 7]]
+    for d in compare(systems, baseline="SVMmap", tests=("wilcoxon",)).differences:
+        low, high = d.interval
+        p = d.p["wilcoxon"], d.p_corrected["wilcoxon"]
+        rows.append([name, d.system, means[d.system], -d.difference, -high, -low, d.losses, d.wins, *p])
+    return rows
 
 
 if __name__ == "__main__":
