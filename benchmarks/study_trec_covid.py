@@ -34,14 +34,14 @@ def pages(root: Path) -> Iterator[Shown]:
             columns = {name: archive[name] for name in ("qid", "docid", "label", "score", "runs")}
         rows.append([number, len(columns["runs"]), *_compare(**columns)])
     yield {"pytrec_eval-terrier": version("pytrec_eval-terrier"), "measures": list(MEASURES)}
-    head = ["round", "submissions", "values", "largest difference"]
-    yield Table("rounds", head, rows, ["", "integer", "integer", "2 significant"])
+    head = ["round", "submissions", "values", "tied documents", "largest difference"]
+    yield Table("rounds", head, rows, ["", "integer", "integer", "integer", "2 significant"])
 
 
 def _compare(
     qid: np.ndarray, docid: np.ndarray, label: np.ndarray, score: np.ndarray, runs: np.ndarray
-) -> tuple[int, float]:
-    """The number of values of all runs, and the largest difference."""
+) -> tuple[int, int, float]:
+    """The number of values of all runs and of documents with the score of another, and the largest difference."""
     judged = Judgements(TrecTable.from_columns(qid, docid, label, "qrels"))
     qrels: dict[str, dict[str, int]] = {}
     for query, document, grade in zip(
@@ -49,11 +49,15 @@ def _compare(
     ):
         qrels.setdefault(query, {})[document] = int(grade)
     evaluator = pytrec_eval.RelevanceEvaluator(qrels, set(MEASURES.values()))
-    largest, values = 0.0, 0
+    largest, values, tied = 0.0, 0, 0
     for column in range(len(runs)):
         kept = ~np.isnan(score[:, column])
         table = TrecTable.from_columns(qid[kept], docid[kept], score[kept, column])
         run: dict[str, dict[str, float]] = {}
+        _, sizes = np.unique(
+            np.array([qid[kept].astype(str), score[kept, column].astype(str)]), axis=1, return_counts=True
+        )
+        tied += int(sizes[sizes > 1].sum())
         rows = zip(
             qid[kept].astype(str).tolist(), docid[kept].astype(str).tolist(), score[kept, column].tolist(), strict=True
         )
@@ -65,7 +69,7 @@ def _compare(
             expected = [theirs[query][name] for name in MEASURES.values()] if query in theirs else 0.0
             largest = max(largest, float(np.abs(row - expected).max()))
             values += len(row)
-    return values, largest
+    return values, tied, largest
 
 
 if __name__ == "__main__":
