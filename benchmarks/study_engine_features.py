@@ -1,31 +1,30 @@
-"""Claim: a model trained on our features loses little on those that a Lucene engine computes by the exported settings.
+"""What a model trained on our features loses on those that a Lucene engine computes by the exported settings.
 
 The documents are those of Python's standard library. Features over all fields and over single ones are computed twice:
 by Rankwright, and by Lucene's rules for the exported index (lengths in a byte, statistics over documents that have the
 field, repeated words in full). LambdaMART is trained on half of the queries with either, and tested on the other half
 with either; the mean over random halves is shown. The second set of features leaves out what differs most: fields that
-documents lack, and saturation of repeated query words. No engine is run.
-
-    python benchmarks/study_engine_features.py
+documents lack, and saturation of repeated query words. No engine is run. `--results FILE` writes the figures as data.
 """
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from figures import Table
 from rankwright import LambdaMART, RankingData, build_index, evaluate
 from rankwright.datasets import python_docs
-from rankwright.exporting.targets import engine_features
 from rankwright.text.features import Columns
 from rankwright.text.functions import BM25, TFIDF, JelinekMercer, feature_parts, parse_feature
 from rankwright.text.index import Index
+from study_runs import Shown, run_study
 
 Array = npt.NDArray[Any]
 _OTHERS = ("log-tf[porter+stop]", "jm[plain]", "tfidf[porter]")
@@ -33,7 +32,8 @@ SETS = {
     "usual": ["bm25[porter,name]", "bm25[porter,text]", "bm25[porter]", *_OTHERS],
     "close": ["bm25(k3=inf)[porter,name]", "bm25(k3=inf)[plain]", "bm25(k3=inf)[porter]", *_OTHERS],
 }
-DEPTH, TREES = 30, 60
+DEPTH, TREES, HALVES = 30, 60, 10
+OURS, LUCENE = "ours", "Lucene's"
 
 
 def kept_lengths(lengths: Array) -> Array:
@@ -96,20 +96,20 @@ def made_data(index: Index, names: list[str]) -> tuple[RankingData, RankingData]
     return first, second
 
 
-def differences(data: dict[str, RankingData], names: list[str]) -> None:
-    """Print how far the features are apart."""
+def differences(data: dict[str, RankingData], names: list[str]) -> Iterator[list[Any]]:
+    """How far the features are apart, relative to ours: the median, and what 99 of 100 values are below."""
     ours, theirs = (part.X.astype(np.float64) for part in data.values())
     for j, name in enumerate(names):
         found = ours[:, j] > 0
         size = np.abs(theirs[found, j] - ours[found, j]) / ours[found, j]
-        print(f"{name:26} differs by {np.median(size):.1%} (median), {np.quantile(size, 0.99):.1%} (99 of 100)")
+        yield [name, np.median(size), np.quantile(size, 0.99)]
 
 
-def results(data: dict[str, RankingData], halves: int) -> None:
-    """Print nDCG@10 by what was trained on and what is tested on."""
+def results(data: dict[str, RankingData]) -> Iterator[list[Any]]:
+    """NDCG@10 by what was trained on and what is tested on."""
     found: dict[tuple[str, str], list[float]] = {}
-    n_queries = data["ours"].n_queries
-    for seed in range(halves):
+    n_queries = data[OURS].n_queries
+    for seed in range(HALVES):
         order = np.random.default_rng(seed).permutation(n_queries)
         for trained, train in data.items():
             ranker = LambdaMART(n_trees=TREES).fit(train.select(np.sort(order[: n_queries // 2])))
@@ -117,23 +117,23 @@ def results(data: dict[str, RankingData], halves: int) -> None:
                 part = test.select(np.sort(order[n_queries // 2 :]))
                 value = evaluate(part, ranker.predict(part), measures=["nDCG@10"]).values.mean()
                 found.setdefault((trained, tested), []).append(float(value))
-    for (trained, tested), values in found.items():
-        print(f"trained on {trained:8}, tested on {tested:8}: nDCG@10 {np.mean(values):.4f}", flush=True)
+    for ways, values in found.items():
+        yield [*ways, np.mean(values)]
 
 
-def main() -> None:
-    """Print the differences of the features, and of what is trained on them."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--halves", type=int, default=10, help="random halves of the queries")
-    halves = parser.parse_args().halves
+def pages(_: Path) -> Iterator[Shown]:
+    """The differences of the features, and what is trained on them."""
+    apart, means = [], []
     with tempfile.TemporaryDirectory() as folder:
         index = build_index(python_docs().documents, Path(folder) / "docs.index")
         for title, names in SETS.items():
-            print(f"\n{title}: {engine_features('opensearch', names).summary()}", flush=True)
-            data = dict(zip(("ours", "Lucene's"), made_data(index, names), strict=True))
-            differences(data, names)
-            results(data, halves)
+            data = dict(zip((OURS, LUCENE), made_data(index, names), strict=True))
+            apart += [[title, *row] for row in differences(data, names)]
+            means += [[title, *row] for row in results(data)]
+        yield {"documents": index.n_docs, "queries": data[OURS].n_queries, "halves": HALVES}
+    yield Table("apart", ["set", "feature", "median", "99 of 100"], apart, ["", "", "percent", "percent"])
+    yield Table("nDCG@10", ["set", "trained on", "tested on", "nDCG@10"], means, ["", "", "", "short"])
 
 
 if __name__ == "__main__":
-    main()
+    run_study(__doc__, (), pages)

@@ -1,18 +1,19 @@
-"""Claim: an exported model scores as the model does, on and just above its thresholds too.
+"""Whether an exported model scores as the model does, on and just above its thresholds too.
 
 LambdaMART of 100 trees × 31 leaves and a linear model are trained on 5,000 made-up rows × 136 features, 3 % of them
 missing (0 for the linear model), and exported for every target. 10,000 rows are scored, 4,000 of them with a feature on
 a threshold of the model or on the next number above: by the library itself where it is a Python package, else by our
 model of the engine's rule. "Off" are rows whose score differs by more than 1e-4 of the largest; what a target has no
-way to say is reported apart. The last lines are what a naive exporter would give.
-
-    python benchmarks/study_export.py
+way to say is counted apart: thresholds, and the rows that they move. The last rows are what a naive exporter would
+give. Needs LightGBM, XGBoost, onnxruntime and treelite (`pip install "rankwright[verify]" treelite`); `--results FILE`
+writes the figures as data.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -20,12 +21,14 @@ from unittest import mock
 import numpy as np
 import numpy.typing as npt
 
+from figures import Table
 from rankwright import LambdaMART, RankingData, RankingSVM, TreeModel
 from rankwright.boosting.float32 import rounded_down
 from rankwright.exporting import verify as verifying
 from rankwright.exporting.ensemble import Ensemble, ensemble_of
 from rankwright.exporting.target import ExportTarget, Options, Scorer
 from rankwright.exporting.targets import TARGETS
+from study_runs import Shown, run_study
 
 Array = npt.NDArray[Any]
 ROWS, FEATURES, MISSING, TRIED, ON_THRESHOLDS = 5_000, 136, 0.03, 10_000, 4_000
@@ -67,30 +70,28 @@ def compared(target: ExportTarget, scorer: Scorer, model: Any, rows: Array) -> t
     return float(difference.max()), int((difference > target.tolerance).sum())
 
 
-def line(name: str, model: Any, X: Array, form_name: str = "auto", treelite: bool = False) -> str:
-    """One target: who scored, largest difference, rows off."""
+def exported(name: str, model: Any, X: Array, form: str = "auto", treelite: bool = False) -> list[Any]:
+    """One target: who scored, largest difference, rows off, thresholds that it has no way to say and rows they move."""
     target, ensemble = TARGETS[name], ensemble_of(model)
-    zero = name in ZERO_ONLY or form_name == "ranklib"
-    options = Options(form=form_name, missing_as_zero=zero)
+    zero = name in ZERO_ONLY or form == "ranklib"
+    options = Options(form=form, missing_as_zero=zero)
     ensemble = ensemble.zero_filled() if zero else ensemble
     why = target.refusal(ensemble, options)
     if why is not None:
-        return f"cannot: {why}"
+        return [None, None, None, None, None, why]
     written = target.write(ensemble, options)
-    rows = tried_rows(
-        ensemble, np.nan_to_num(X) if zero or ensemble.has_weights else X, target, np.random.default_rng(1)
-    )
+    data = np.nan_to_num(X) if zero or ensemble.has_weights else X
+    rows = tried_rows(ensemble, data, target, np.random.default_rng(1))
     scorer, by = verifying._scorer(target, written.files, ensemble.names)
     if treelite:
-        scorer, by = treelite_scorer(name, written.files), "treelite"
-    told = ""
+        scorer, by = treelite_scorer(name, written.files), f"treelite {version('treelite')}"
+    thresholds, moved = 0, 0
     if written.representable is not None:
-        _, off = compared(target, scorer, model, rows)
-        note = next(note for note in written.notes if "thresholds" in note)
-        told = f"; reported: {note.partition(':')[0]}, {off} rows"
-        model = TreeModel(len(ensemble.names), None, written.representable.trees)
-    largest, off = compared(target, scorer, model, rows)
-    return f"{largest:8.1e}  {off:5d} off   by {by}{told}"
+        represented = written.representable.trees
+        thresholds = int((represented.threshold != ensemble.trees.threshold).sum())
+        moved = compared(target, scorer, model, rows)[1]
+        model = TreeModel(len(ensemble.names), None, represented)
+    return [by, *compared(target, scorer, model, rows), thresholds, moved, None]
 
 
 def treelite_scorer(name: str, files: dict[str, bytes]) -> Scorer:
@@ -106,14 +107,23 @@ def treelite_scorer(name: str, files: dict[str, bytes]) -> Scorer:
     return lambda X, _: treelite.gtil.predict(model, X.astype(dtype), nthread=1).reshape(-1)
 
 
-def naive(model: Any, X: Array, name: str, where: str, wrong: Callable[..., Any]) -> str:
+def naive(model: Any, X: Array) -> Iterator[list[Any]]:
     """The same with one piece of the exporter replaced by the obvious one."""
-    with mock.patch(where, wrong):
-        return line(name, model, X)
+
+    def cast(threshold: Any, dtype: Any = np.float32) -> Any:
+        return np.clip(np.asarray(threshold, dtype), np.finfo(dtype).min, np.finfo(dtype).max)
+
+    pieces = {
+        "xgboost": ("to_xgboost.for_below", cast, "thresholds cast to float32"),
+        "solr": ("to_solr.for_slack", lambda threshold: (cast(threshold), cast(threshold)), "slack left on"),
+    }
+    for name, (piece, wrong, what) in pieces.items():
+        with mock.patch(f"rankwright.exporting.{piece}", wrong):
+            yield ["trees", name, what, *exported(name, model, X)]
 
 
-def main() -> None:
-    """Print the table."""
+def pages(_: Path) -> Iterator[Shown]:
+    """Train the models; one table of all exports."""
     rng = np.random.default_rng(0)
     X, labels = made_up(rng)
     group = [50] * (ROWS // 50)
@@ -123,26 +133,22 @@ def main() -> None:
     linear = RankingSVM(C=0.01).fit(whole).model_
     forest = trees.forest
     splits = forest.feature >= 0
-    infinite = int(np.isinf(forest.threshold[splits]).sum())
-    print(f"{forest.n_trees} trees, {splits.sum():,} splits, {infinite} on missing values; {TRIED:,} rows\n")
-    cases = [("trees", trees), ("linear", linear)]
-    for kind, model in cases:
+    yield {
+        "trees": forest.n_trees,
+        "splits": int(splits.sum()),
+        "splits on missing values": int(np.isinf(forest.threshold[splits]).sum()),
+        "rows": TRIED,
+        "rows on thresholds": ON_THRESHOLDS,
+    }
+    rows: list[list[Any]] = []
+    for kind, model in (("trees", trees), ("linear", linear)):
         for name, target in TARGETS.items():
-            for ensemble in target.forms or ("auto",):
-                label = name if ensemble == "auto" else f"{name} {ensemble}"
-                print(f"{kind:7s} {label:20s} {line(name, model, X, ensemble)}", flush=True)
-    for name in ("lightgbm", "xgboost"):
-        print(f"{'trees':7s} {name:20s} {line(name, trees, X, treelite=True)}")
-    exporting = "rankwright.exporting"
-
-    def cast(threshold: Any, dtype: Any = np.float32) -> Any:
-        return np.clip(np.asarray(threshold, dtype), np.finfo(dtype).min, np.finfo(dtype).max)
-
-    print("\nnaive")
-    print(f"{'trees':7s} {'xgboost, cast':20s} {naive(trees, X, 'xgboost', f'{exporting}.to_xgboost.for_below', cast)}")
-    slack = naive(trees, X, "solr", f"{exporting}.to_solr.for_slack", lambda t: (cast(t), cast(t)))
-    print(f"{'trees':7s} {'solr, slack left on':20s} {slack}")
+            rows += [[kind, name, form, *exported(name, model, X, form)] for form in target.forms or ("auto",)]
+    rows += [["trees", name, "treelite", *exported(name, trees, X, treelite=True)] for name in ("lightgbm", "xgboost")]
+    rows += naive(trees, X)
+    head = ["model", "target", "form", "scored by", "largest", "off", "thresholds", "moved", "refused"]
+    yield Table("exports", head, rows, ["", "", "", "", "2 significant", "integer", "integer", "integer", ""])
 
 
 if __name__ == "__main__":
-    main()
+    run_study(__doc__, (), pages)

@@ -1,24 +1,27 @@
-"""Claim: a process that compiles the kernels and one that loads them from the cache train the same model, bit for bit.
+"""Whether processes that compile the kernels or load them from the cache train the same models, bit for bit.
 
 Every method is trained on made-up queries in processes of their own: the first with an empty cache of compiled code,
-the others with what it left, in another order and with another number of threads.
-
-    python benchmarks/study_reproducible.py
+the others with what it left, in another order and with another number of threads. `--results FILE` writes the figures
+as data.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-import subprocess
-import sys
 import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from unittest import mock
 
 import numpy as np
 
+from figures import Table
 from rankwright import RankingData, train
 from rankwright.training.methods import METHODS, NAMES
+from study_runs import Shown, run_study
 
 FEW = {"n_trees": 10, "n_rounds": 20, "epochs": 3}
 NEEDED = {"svm-combo": {"losses": ["auc", "map"]}}
@@ -39,31 +42,29 @@ def hashes(names: list[str], n_jobs: int) -> dict[str, str]:
     return found
 
 
-def in_a_process(names: list[str], n_jobs: int, cache: str) -> dict[str, str]:
-    """The hashes from a new process that keeps its compiled code in a folder."""
-    command = [sys.executable, __file__, str(n_jobs), *names]
-    made = subprocess.run(command, env=os.environ | {"NUMBA_CACHE_DIR": cache}, check=True, capture_output=True)
-    found: dict[str, str] = json.loads(made.stdout)
-    return found
+def in_a_process(names: list[str], n_jobs: int) -> dict[str, str]:
+    """The hashes from a new process."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        return pool.submit(hashes, names, n_jobs).result()
 
 
-def main() -> None:
+def pages(_: Path) -> Iterator[Shown]:
     """Compare the processes, method by method."""
-    if len(sys.argv) > 1:
-        print(json.dumps(hashes(sys.argv[2:], int(sys.argv[1]))))
-        return
     names = list(NAMES)
-    with tempfile.TemporaryDirectory() as cache:
-        cold = in_a_process(names, 1, cache)
+    with tempfile.TemporaryDirectory() as cache, mock.patch.dict(os.environ, NUMBA_CACHE_DIR=cache):
+        compiled = in_a_process(names, 1)
         others = {
-            "loaded": in_a_process(names, 1, cache),
-            "loaded, last method first": in_a_process(names[::-1], 1, cache),
-            "loaded, two threads": in_a_process(names, 2, cache),
+            "loaded from the cache": in_a_process(names, 1),
+            "loaded, last method first": in_a_process(names[::-1], 1),
+            "loaded, two threads": in_a_process(names, 2),
         }
+    yield {"methods": names}
+    rows = []
     for how, found in others.items():
-        different = [name for name in names if found[name] != cold[name]]
-        print(f"{how}: {len(names) - len(different)} of {len(names)} methods the same as compiled", *different)
+        different = [name for name in names if found[name] != compiled[name]]
+        rows.append([how, len(names), len(names) - len(different), ", ".join(different)])
+    yield Table("processes", ["process", "methods", "same as compiled", "different"], rows)
 
 
 if __name__ == "__main__":
-    main()
+    run_study(__doc__, (), pages)

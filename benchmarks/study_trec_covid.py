@@ -1,23 +1,23 @@
-"""Claim: Rankwright's values equal pytrec_eval's to 1e-6 on every submission to TREC-COVID, query by query.
+"""Rankwright's values beside pytrec_eval's on every submission to TREC-COVID, query by query.
 
 Needs the folder `trec_covid_runs` (one `.npz` per round: qid, docid, label, score[n, R], runs[R]; nan = not retrieved)
 in the given folder or in RANKWRIGHT_DATA. It contains judged documents only, so the values are not the official ones;
-both programs see the same input.
+both programs see the same input. `--results FILE` writes the figures as data.
 """
 
 from __future__ import annotations
 
-import argparse
-import os
-import sys
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 import pytrec_eval
 
+from figures import Table
 from rankwright import TrecTable, evaluate_run
 from rankwright.evaluation.evaluate import Judgements
+from study_runs import Shown, run_study
 
 MEASURES = {
     "AP": "map", "nDCG": "ndcg", "nDCG@10": "ndcg_cut_10", "nDCG@20": "ndcg_cut_20", "RR": "recip_rank",
@@ -26,30 +26,22 @@ MEASURES = {
 }  # fmt: skip
 
 
-def main() -> int:
-    """Compare all values of all runs; exit with 1 if any differs."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", nargs="?", default=os.environ.get("RANKWRIGHT_DATA"), help="data folder")
-    args = parser.parse_args()
-    files = sorted(Path(args.data or ".", "trec_covid_runs").glob("*.npz"))
-    if not files:
-        parser.error("no trec_covid_runs/*.npz found; give the data folder or set RANKWRIGHT_DATA")
-    print(f"against pytrec_eval-terrier {version('pytrec_eval-terrier')}, {len(MEASURES)} measures")
-    worst = 0.0
-    for file in files:
+def pages(root: Path) -> Iterator[Shown]:
+    """Compare all values of all runs, round by round."""
+    rows = []
+    for number, file in enumerate(sorted((root / "trec_covid_runs").glob("*.npz")), 1):
         with np.load(file, allow_pickle=False) as archive:
             columns = {name: archive[name] for name in ("qid", "docid", "label", "score", "runs")}
-        largest, values = _compare(**columns)
-        worst = max(worst, largest)
-        n_runs = len(columns["runs"])
-        print(f"{file.stem}: {n_runs} runs, {values:,} values, largest difference {largest:.1e}", flush=True)
-    print("equal to 1e-6" if worst <= 1e-6 else "NOT equal to 1e-6")
-    return int(worst > 1e-6)
+        rows.append([number, len(columns["runs"]), *_compare(**columns)])
+    yield {"pytrec_eval-terrier": version("pytrec_eval-terrier"), "measures": list(MEASURES)}
+    head = ["round", "submissions", "values", "tied documents", "largest difference"]
+    yield Table("rounds", head, rows, ["", "integer", "integer", "integer", "2 significant"])
 
 
 def _compare(
     qid: np.ndarray, docid: np.ndarray, label: np.ndarray, score: np.ndarray, runs: np.ndarray
-) -> tuple[float, int]:
+) -> tuple[int, int, float]:
+    """The number of values of all runs and of documents with the score of another, and the largest difference."""
     judged = Judgements(TrecTable.from_columns(qid, docid, label, "qrels"))
     qrels: dict[str, dict[str, int]] = {}
     for query, document, grade in zip(
@@ -57,11 +49,15 @@ def _compare(
     ):
         qrels.setdefault(query, {})[document] = int(grade)
     evaluator = pytrec_eval.RelevanceEvaluator(qrels, set(MEASURES.values()))
-    largest, values = 0.0, 0
+    largest, values, tied = 0.0, 0, 0
     for column in range(len(runs)):
         kept = ~np.isnan(score[:, column])
         table = TrecTable.from_columns(qid[kept], docid[kept], score[kept, column])
         run: dict[str, dict[str, float]] = {}
+        _, sizes = np.unique(
+            np.array([qid[kept].astype(str), score[kept, column].astype(str)]), axis=1, return_counts=True
+        )
+        tied += int(sizes[sizes > 1].sum())
         rows = zip(
             qid[kept].astype(str).tolist(), docid[kept].astype(str).tolist(), score[kept, column].tolist(), strict=True
         )
@@ -73,8 +69,8 @@ def _compare(
             expected = [theirs[query][name] for name in MEASURES.values()] if query in theirs else 0.0
             largest = max(largest, float(np.abs(row - expected).max()))
             values += len(row)
-    return largest, values
+    return values, tied, largest
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_study(__doc__, ("trec_covid_runs",), pages)
