@@ -3,6 +3,7 @@
 import gc
 import os
 import sys
+from functools import cache
 
 import pytest
 from hypothesis import settings
@@ -34,6 +35,11 @@ def pytest_collection_finish():
     """Leave the collected tests and all that they import out of garbage collection, which took a sixth of the time."""
     gc.freeze()
     gc.enable()
+    # Each training of the lambda family loads two functions of its measure from disk, and numba keeps all that it ever
+    # loaded: of thousands of trainings this took most of the time. Here a process loads each once.
+    lambdas = sys.modules.get("rankwright.boosting.lambdas")
+    if lambdas is not None:
+        lambdas.compiled = cache(lambdas.compiled)
 
 
 @pytest.fixture(scope="module")
