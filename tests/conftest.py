@@ -3,13 +3,13 @@
 import gc
 import os
 import sys
-from functools import cache
 
 import pytest
 from hypothesis import settings
 
 from file_order import ordered
 from in_browser import CHROMIUM
+from remembered import remember_functions
 
 settings.register_profile("no deadline", deadline=None)  # no test asserts a time
 settings.load_profile("no deadline")
@@ -35,11 +35,8 @@ def pytest_collection_finish():
     """Leave the collected tests and all that they import out of garbage collection, which took a sixth of the time."""
     gc.freeze()
     gc.enable()
-    # Each training of the lambda family loads two functions of its measure from disk, and numba keeps all that it ever
-    # loaded: of thousands of trainings this took most of the time. Here a process loads each once.
-    lambdas = sys.modules.get("rankwright.boosting.lambdas")
-    if lambdas is not None:
-        lambdas.compiled = cache(lambdas.compiled)
+    if "numba" in sys.modules:
+        remember_functions()
 
 
 @pytest.fixture(scope="module")
