@@ -44,6 +44,7 @@ def pytest_collectstart():
 def pytest_collection_finish():
     """Leave the collected tests and all that they import out of garbage collection, which took a sixth of the time."""
     gc.freeze()
+    gc.set_threshold(10_000, 20, 100)  # compiling leaves many objects, and every pass looks through all of them
     gc.enable()
     if "numba" in sys.modules:
         remember_functions()
