@@ -353,6 +353,7 @@ def test_what_nodes_hold_goes_with_the_tree():
         finally:
             gc.enable()
 
+    gc.freeze()  # what other tests leave takes long to look through
     # The first trees leave cycles of numba, which compiles and loads code; those of a tree would be left each time.
     assert min(left_behind() for _ in range(4)) == 0
 

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
-from contract import QUICK, all_rankers, bits, make
+from contract import QUICK, THOROUGH, all_rankers, bits, make
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -23,6 +23,7 @@ def test_the_rankers_are_found():
 
 def test_separable_data_is_ranked_perfectly(ranker):
     X, y, qid = make()
+    ranker.set_params(**{name: value for name, value in THOROUGH.items() if hasattr(ranker, name)})
     scores = ranker.fit(X, y, qid).predict(X)
     assert scores.shape == (len(y),)
     assert scores.dtype == np.float64

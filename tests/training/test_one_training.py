@@ -142,13 +142,18 @@ def test_validation_data_is_matched_to_the_training_data():
         ),
         ({"valid": made().with_labels(np.full(80, 2000.0)), "method": "rank-svm"}, "validation data: the label 2000"),
         ({"start": LinearModel(np.ones(4))}, "starting model: has 4 features, but the training data has 3"),
-        ({"start": train("lambdamart", made(), settings=quick("lambdamart")).model}, "starting model: not a linear"),
+        (
+            {"start": lambda: train("lambdamart", made(), settings=quick("lambdamart")).model},
+            "starting model: not a linear",
+        ),
         ({"start": LinearModel(np.ones(3)), "method": "svm-acc"}, "starting model: svm-acc cannot continue"),
         ({"start": LinearModel(np.ones(3)), "settings": {"bins": 4}}, "starting model: bins cannot continue"),
     ],
 )
 def test_errors_name_the_part_of_the_data(changed, message):
     given = {"method": "svm-map", "data": made(), "valid": None, **changed}
+    if callable(given.get("start")):  # only now: while tests are collected, all workers would compile it
+        given["start"] = given["start"]()
     with pytest.raises(InputError) as caught:
         train(given.pop("method"), given.pop("data"), given.pop("valid"), **given)
     assert str(caught.value).startswith(message)
