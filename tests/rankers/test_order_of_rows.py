@@ -23,6 +23,7 @@ LOSSES = {
     "raw features": StructuredSVM("mrr", standardize=False),
     "several": StructuredSVM(["map", "dorm@3", "mrr"]),
     "several, shared slack": StructuredSVM(["map", "dorm@3", "mrr"], slack="shared"),
+    "several, learnt weights": StructuredSVM(["map", "mrr"], loss_weights="auto"),
 }
 
 

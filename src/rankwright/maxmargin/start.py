@@ -21,7 +21,7 @@ from rankwright.measures import Measure
 from rankwright.models.linear import LinearModel
 from rankwright.nets.lambda_rank import LambdaRank
 from rankwright.rankers.base import Ranker, Task
-from rankwright.rankers.cross_validation import best_beyond_first, query_values
+from rankwright.rankers.cross_validation import best_beyond_first, by_content, query_values
 from rankwright.rankers.facts import Kind, Notice, Outcome
 
 EPOCHS = (0, 2, 4, 8, 16, 32)
@@ -82,7 +82,8 @@ class RampStart(LambdaRank):
         many, blocks = task.useful.sum() >= _MANY_QUERIES, []
         for data in (task.valid, task.data) if many else (task.valid,):
             assert data is not None
-            values_of, place = [query_values(data, measure) for measure in self.measures], place_of(data)
+            docs, place = by_content(data)[0], place_of(data)
+            values_of = [query_values(data, measure, docs) for measure in self.measures]
             scores = [place.scores(steps.model(number)) for number in range(len(EPOCHS))]
             blocks.append([np.mean([values(row) for values in values_of], axis=0) for row in scores])
         return np.hstack([np.array(block) for block in blocks])

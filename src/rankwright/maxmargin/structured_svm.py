@@ -37,7 +37,7 @@ from rankwright.maxmargin.problem import (
 from rankwright.measures import Measure, Rankings
 from rankwright.models.linear import LinearModel
 from rankwright.rankers.base import Task
-from rankwright.rankers.cross_validation import CrossValidation, Folds, best_beyond_first, query_values
+from rankwright.rankers.cross_validation import CrossValidation, Folds, best_beyond_first, by_content, query_values
 from rankwright.rankers.facts import Certificate, Kind, Notice, Outcome, Proof
 from rankwright.rankers.parameters import (
     FLAG,
@@ -414,7 +414,8 @@ class StructuredSVM(MaxMarginRanker):
             valid = some_queries(data, folds.of_query == 0)
             data, weights = weights.of(folds.trained_on(0), data)
         measures = [loss.measure.with_relevant_from(self.relevant_from) for loss in losses]
-        values_of = [query_values(valid, measure) for measure in measures]
+        docs = by_content(valid)[0]
+        values_of = [query_values(valid, measure, docs) for measure in measures]
         others = [
             [share if at == number else 1.0 for number in range(len(losses))]
             for share in _SHARES
