@@ -1,7 +1,7 @@
 """Adaptation: a background ranker from a rich domain and a little data from another (EMNLP'09).
 
 - MQ2007 to MQ2008: five folds; 40 in-domain queries to train, 40 to validate, the fold's test part as closed test.
-- TREC-COVID, with features that do not identify a run: rounds 1 and 2 to round 3; five random splits of its 40 topics
+- TREC-COVID, with features that do not identify a run: rounds 1 and 2 to round 3; twenty random splits of its 40 topics
   (15 to train, 10 to validate, 15 as closed test), and round 4 as open test: later judgements of old and new topics.
 - Text: cisi, cacm and npl to cran; five random splits (50 queries to train, 50 to validate, the others closed test).
 - Text, three backgrounds, as the paper's English, Japanese and Chinese to Korean: a 2-layer LambdaRank on each of cisi,
