@@ -1,21 +1,23 @@
 """Adaptation: a background ranker from a rich domain and a little data from another (EMNLP'09).
 
 - MQ2007 to MQ2008: five folds; 40 in-domain queries to train, 40 to validate, the fold's test part as closed test.
-- TREC-COVID, with features that do not identify a run: rounds 1 and 2 to round 3; five random splits of its 40 topics
+- TREC-COVID, with features that do not identify a run: rounds 1 and 2 to round 3; twenty random splits of its 40 topics
   (15 to train, 10 to validate, 15 as closed test), and round 4 as open test: later judgements of old and new topics.
-- Text: cisi, cacm and npl to cran; three random splits (50 queries to train, 50 to validate, the others closed test).
-- The same with three backgrounds, as the paper's English, Japanese and Chinese to Korean (Tables 5, 7, 9 and 11): a
-  2-layer LambdaRank on each of cisi, cacm and npl, an in-domain LambdaRank, interpolations up to 4-way and with
-  neighbours, and boosting with leaves and rate chosen on validation data.
+- Text: cisi, cacm and npl to cran; five random splits (50 queries to train, 50 to validate, the others closed test).
+- Text, three backgrounds, as the paper's English, Japanese and Chinese to Korean: a 2-layer LambdaRank on each of cisi,
+  cacm and npl, an in-domain LambdaRank, interpolations up to 4-way and with neighbours, and boosting with leaves and
+  rate chosen on validation data.
 
-In the first three, the background ranker is LambdaMART on the rich data; the in-domain ranker is RankingSVM with C
-chosen on validation data. A query's values are averaged over the splits that test it. Needs the folders `mq2007`,
-`mq2008`, `trec_covid_runs` and `text`.
+In the first three, the background ranker is LambdaMART on the rich data, the in-domain ranker RankingSVM with C chosen
+on validation data, and there is a learning curve on the first split. A query's values are averaged over the splits that
+test it. p: paired t-test on nDCG@10 per query, not corrected. Harm: share of queries whose nDCG@10 falls more than .05
+below that of the background. Needs the folders `mq2007`, `mq2008`, `trec_covid_runs` and `text`.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -37,10 +39,10 @@ from rankwright import (
     make_features,
     read_qrels,
 )
-from rankwright.adaptation.robustness import learning_curve, write_curve
+from rankwright.adaptation.robustness import learning_curve
 from rankwright.evaluation.significance import p_value
 from rankwright.text.documents import read_documents
-from study_data import marked, mq2008_folds, p_text, read, run_study, short, table
+from study_data import Shown, Table, mq2008_folds, read, run_study
 
 Array = npt.NDArray[Any]
 MEASURES = ("nDCG@1", "nDCG@3", "nDCG@10", "AveNDCG")
@@ -60,7 +62,6 @@ NAMES = {
 class Task:
     """A background ranker with its data, and splits of the new domain: train, valid and named tests."""
 
-    name: str
     background: Any
     background_data: RankingData
     splits: list[tuple[RankingData, RankingData, dict[str, RankingData]]]
@@ -72,31 +73,38 @@ def main() -> int:
     return 0
 
 
-def _pages(root: Path) -> Iterable[str]:
-    yield (
-        "p: two-tailed paired t-test on nDCG@10 per query, against the background and against the in-domain ranker; "
-        "harm: share of queries whose nDCG@10 falls more than .05 below the background's.\n"
-    )
-    for make in (_letor, _covid, _text):
+def _pages(root: Path) -> Iterable[Shown]:
+    warnings.simplefilter("ignore")
+    rows: list[list[Any]] = []
+    curves: list[list[Any]] = []
+    for name, make in {"MQ2007 to MQ2008": letor, "TREC-COVID": covid, "Text": text}.items():
         task = make(root)
-        yield f"## {task.name}\n"
-        yield from _task_pages(task)
-    yield "## Text: three backgrounds, cisi, cacm and npl, to cran\n"
-    yield from _several_pages(root)
+        rows += [[name, *row] for row in _on_task(task)]
+        train, valid, tests = task.splits[0]
+        curve = learning_curve(task.background, train, valid, tests["closed"], sizes=(5, 10, 20, 40), repeats=3)
+        curves += [[name, point.method, str(point.n_queries), point.mean, point.low, point.high] for point in curve]
+        print(name, file=sys.stderr, flush=True)
+    rows += [["Text, three backgrounds", *row] for row in _several(root)]
+    p = ["p, background", "p, in-domain"]
+    head = ["task", "test", "ranker", "queries", *MEASURES, *p, "harm"]
+    yield Table("means", head, rows, ["", "", "", "integer", *["short"] * len(MEASURES), "p", "p", "percent"])
+    yield f"\nLearning curves: {CHOOSE} on the closed test of the first split, three samples of each size.\n"
+    yield Table("curves", ["task", "ranker", "queries", "mean", "lowest", "highest"], curves, "short")
 
 
 def _background(data: RankingData, valid: RankingData) -> Any:
-    ranker = LambdaMART(300, 0.1, 20, randomize_nodes=True, eval_measure=CHOOSE, n_jobs=2)
+    ranker = LambdaMART(300, 0.1, 20, randomize_nodes=True, eval_measure=CHOOSE)
     return ranker.fit(data, eval_set=valid).model_
 
 
-def _letor(root: Path) -> Task:
+def letor(root: Path) -> Task:
+    """MQ2007 to MQ2008."""
     rich = [read(root / "mq2007" / f"S{k}.txt.gz") for k in range(1, 5)]
     background = _background(RankingData.concatenate(rich[:3]), rich[3])
     splits = []
     for train, valid, test in mq2008_folds(root):
         splits.append((_some(train, 40), _some(valid, 40), {"closed": test}))
-    return Task("MQ2007 to MQ2008", background, RankingData.concatenate(rich), splits)
+    return Task(background, RankingData.concatenate(rich), splits)
 
 
 def _some(data: RankingData, count: int) -> RankingData:
@@ -106,14 +114,15 @@ def _some(data: RankingData, count: int) -> RankingData:
     return data.select(np.sort(np.random.default_rng(0).permutation(useful)[:count]))
 
 
-def _covid(root: Path) -> Task:
+def covid(root: Path) -> Task:
+    """TREC-COVID rounds 1 and 2 to 3 and, as open test, 4."""
     rounds = [read(root / "trec_covid_runs" / f"covid_round{n}.agg.txt.gz", sparse=False) for n in range(1, 5)]
     renamed = [_with_prefix(data, f"round{n}-") for n, data in enumerate(rounds, 1)]
     background = _background(renamed[0], renamed[1])
     splits = []
-    for part in _random_splits(renamed[2], 5, 15, 10):
+    for part in _random_splits(renamed[2], 20, 15, 10):
         splits.append((*part[:2], {"closed": part[2], "open": renamed[3]}))
-    return Task("TREC-COVID rounds 1 and 2 to 3 (closed) and 4 (open)", background, _joined(renamed[:2]), splits)
+    return Task(background, _joined(renamed[:2]), splits)
 
 
 def _with_prefix(data: RankingData, prefix: str) -> RankingData:
@@ -132,16 +141,17 @@ def _random_splits(data: RankingData, repeats: int, n_train: int, n_valid: int) 
         yield tuple(data.select(np.sort(part)) for part in parts)
 
 
-def _text(root: Path) -> Task:
+def text(root: Path) -> Task:
+    """Three text collections to cran."""
     made = {name: _features(root / "text" / name) for name in ("cisi", "cacm", "npl", "cran")}
     rich = _joined([made["cisi"], made["npl"]])
     background = _background(rich, made["cacm"])
-    splits = [(a, b, {"closed": c}) for a, b, c in _random_splits(made["cran"], 3, 50, 50)]
+    splits = [(a, b, {"closed": c}) for a, b, c in _random_splits(made["cran"], 5, 50, 50)]
     data = _joined([rich, made["cacm"]])
-    return Task("Text: cisi, cacm and npl to cran", background, data, splits)
+    return Task(background, data, splits)
 
 
-def _several_pages(root: Path) -> Iterable[str]:
+def _several(root: Path) -> Iterable[list[Any]]:
     """Three backgrounds, each alone and together: the rows of Tables 5, 7, 9 and 11."""
     made = {name: _features(root / "text" / name) for name in ("cisi", "cacm", "npl", "cran")}
     cran = made.pop("cran")
@@ -151,12 +161,12 @@ def _several_pages(root: Path) -> Iterable[str]:
     ways = {
         "interpolation": ("interpolate", net),
         "LambdaBoost": ("lambdaboost", tuned),
-        "LambdaSMART": ("lambdamart", tuned),
+        "LambdaMART": ("lambdamart", tuned),
     }
     values: dict[str, dict[str, list[Array]]] = {}
-    for train, valid, test in _random_splits(cran, 3, 50, 50):
+    for train, valid, test in _random_splits(cran, 5, 50, 50):
         models: dict[str, Any] = {f"background ({name})": model for name, model in backgrounds.items()}
-        shared: dict[str, Any] = {"measure": CHOOSE, "n_jobs": 2, "background_data": [*made.values()]}
+        shared: dict[str, Any] = {"measure": CHOOSE, "background_data": [*made.values()]}
         for name, way, settings in (
             ("in-domain", "in-domain", net),
             ("backgrounds, interpolated", "background", {}),
@@ -166,15 +176,10 @@ def _several_pages(root: Path) -> Iterable[str]:
             ("5-way interpolation, with neighbours", "interpolate-3", net),
         ):
             used = {one: model for one, model in backgrounds.items() if f"({one})" in name} or backgrounds
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                models[name] = adapt(used, train, valid, method=way, **shared, **settings).model
+            models[name] = adapt(used, train, valid, method=way, **shared, **settings).model
         for name, model in models.items():
             _collect(values.setdefault(name, {}), test, model)
-    means = {name: np.array([np.mean(rows, axis=0) for rows in found.values()]) for name, found in values.items()}
-    yield f"### closed test: {len(means['in-domain'])} queries\n\n" + _table(
-        means, ("backgrounds, interpolated", "in-domain")
-    )
+    return _rows("closed", values, "backgrounds, interpolated")
 
 
 def _collect(per_query: dict[str, list[Array]], data: RankingData, model: Any) -> None:
@@ -197,56 +202,39 @@ def _features(folder: Path) -> RankingData:
     return RankingData.from_arrays(data.X, data.labels, np.repeat(ids, data.sizes), feature_names=names)
 
 
-def _task_pages(task: Task) -> Iterable[str]:
+def _on_task(task: Task) -> Iterable[list[Any]]:
     values: dict[str, dict[str, dict[str, list[Array]]]] = {}
     for train, valid, tests in task.splits:
         for name, model in _models(task, train, valid).items():
             for test, data in tests.items():
                 _collect(values.setdefault(test, {}).setdefault(name, {}), data, model)
     for test, systems in values.items():
-        means = {name: np.array([np.mean(rows, axis=0) for rows in found.values()]) for name, found in systems.items()}
-        yield f"### {test} test: {len(next(iter(means.values())))} queries\n\n" + _table(means)
-    train, valid, tests = task.splits[0]
-    curve = learning_curve(task.background, train, valid, tests["closed"], sizes=(5, 10, 20, 40), repeats=3, n_jobs=2)
-    stem = task.name.lower().split(":")[0].split(" ")[0]
-    target = Path(__file__).parent.parent / "docs" / "images" / f"adaptation-{stem}.png"
-    target.parent.mkdir(exist_ok=True)
-    write_curve(curve, CHOOSE, target)
-    rows = [
-        [point.method, str(point.n_queries), short(point.mean), f"{short(point.low)}–{short(point.high)}"]
-        for point in curve
-    ]
-    yield "### Learning curve (first split, three samples of each size)\n\n" + table(
-        ["method", "queries", CHOOSE, "lowest–highest"], rows
-    )
+        yield from _rows(test, systems, "background")
 
 
 def _models(task: Task, train: RankingData, valid: RankingData) -> dict[str, Any]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = adapt(task.background, train, valid, background_data=task.background_data, measure=CHOOSE, n_jobs=2)
-        models = {NAMES[one.name]: one.model for one in found.candidates if one.name in NAMES}
-        for random_nodes in (False, True):
-            for leaves in LEAVES:
-                ranker = LambdaMART(
-                    500, 0.1, leaves, measure=CHOOSE, eval_measure=CHOOSE, randomize_nodes=random_nodes, n_jobs=2,
-                    background=task.background,
-                )  # fmt: skip
-                name = f"LambdaMART, L = {leaves}{', random nodes' if random_nodes else ''}"
-                models[name] = ranker.fit(train, eval_set=valid).model_
+    found = adapt(task.background, train, valid, background_data=task.background_data, measure=CHOOSE)
+    models = {NAMES[one.name]: one.model for one in found.candidates if one.name in NAMES}
+    for randomize_nodes in (False, True):
+        for leaves in LEAVES:
+            ranker = LambdaMART(
+                500, 0.1, leaves, measure=CHOOSE, eval_measure=CHOOSE, randomize_nodes=randomize_nodes,
+                background=task.background,
+            )  # fmt: skip
+            name = f"LambdaMART, L = {leaves}{', random nodes' if randomize_nodes else ''}"
+            models[name] = ranker.fit(train, eval_set=valid).model_
     return models
 
 
-def _table(means: dict[str, Array], against: tuple[str, str] = ("background", "in-domain")) -> str:
-    best = np.max([found.mean(axis=0) for found in means.values()], axis=0)
+def _rows(test: str, systems: dict[str, dict[str, list[Array]]], background: str) -> Iterable[list[Any]]:
+    """Test, ranker, number of queries, means, p-values against background and in-domain ranker, and harm."""
+    means = {name: np.array([np.mean(rows, axis=0) for rows in found.values()]) for name, found in systems.items()}
     at = MEASURES.index(CHOOSE)
-    rows = []
     for name, found in means.items():
-        p = [p_text(p_value("t", found[:, at] - means[other][:, at])) if other != name else "" for other in against]
-        harm = float((found[:, at] - means[against[0]][:, at] < -0.05).mean())
-        shown = [marked(value, top) for value, top in zip(found.mean(axis=0), best, strict=True)]
-        rows.append([name, *shown, *p, "" if name == against[0] else f"{harm:.0%}"])
-    return table(["ranker", *MEASURES, *(f"p ({other})" for other in against), "harm"], rows)
+        apart = [found[:, at] - means[other][:, at] for other in (background, "in-domain")]
+        p = [p_value("t", less) if less.any() else None for less in apart]
+        harm = None if name == background else float((apart[0] < -0.05).mean())
+        yield [test, name, len(found), *found.mean(axis=0).tolist(), *p, harm]
 
 
 if __name__ == "__main__":
