@@ -3,8 +3,8 @@
 The data sets of `study_ramp`, three splits of each, two of those of 50,000 documents and more. A split has training
 and test queries only (the validation part of a fold is trained on): what a method leaves open it chooses by its own
 cross-validation, as `rankwright train FILE` does. The best single feature is the one that is best on the training
-queries. RankNet, DORM without cutoff, SVMs for accuracy and McRank with ordinal link are left out, McRank on large data
-too: they would take longer than all others together.
+queries. To save time, RankNet, DORM without cutoff, SVMs for accuracy and McRank with ordinal link are left out, and
+McRank on large data.
 
 Values are means of nDCG@10 over splits, then over data sets. Takes about an hour; with `--keep FOLDER` the results of
 every split are kept there, so an interrupted study goes on where it was, unless the code has changed.
