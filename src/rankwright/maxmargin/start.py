@@ -1,8 +1,9 @@
 """Where the ramp bound starts: the weights of SVMmap, moved by lambda gradients as far as held-out queries support it.
 
 The ramp bound is not convex, and its rounds stay near their start: from the weights of SVMmap comes SVMmap. Lambda
-gradients of a measure are smooth, and leave them. Too many epochs of them overfit where queries are few, so their
-number is chosen, and 0 is one of the choices (`benchmarks/study_ramp.py`).
+gradients of a measure are smooth, and leave them. The start is the mean of the weights after every epoch, which is less
+a matter of chance than the last ones. Too many epochs overfit where queries are few, so their number is chosen, and 0
+is one of the choices (`benchmarks/study_ramp.py`).
 """
 
 from __future__ import annotations
@@ -27,26 +28,23 @@ EPOCHS = (0, 2, 4, 8, 16, 32)
 """What is chosen from."""
 _NOT_CHOSEN = 8  # epochs where there is nothing to choose by
 _MOST_DOCS = 200_000  # documents whose gradients are taken
-_MANY_QUERIES = 60  # from so many on, training queries tell of others, too, and count;
-_STANDS_IN = 0.5  # half where the measure is not the one that is trained for
+_MANY_QUERIES = 60  # from so many on, training queries tell of others, too, and count
 
 
 class RampStart(LambdaRank):
     """Linear LambdaRank that starts from the weights of another ranker; after 0 epochs they are its weights.
 
     `convex`: that ranker, which is trained first. `measures`: the number of epochs is chosen by their mean.
-    `trained_for`: whether ``measure`` is what the ramp bound is of. `coef_`, `epochs_`: the weights, and the epochs
-    that led to them.
+    `coef_`, `epochs_`: the weights, and the number of epochs over which they are averaged.
     """
 
     convex: Any
     measures: Sequence[Measure]
-    trained_for: bool
     epochs_: int
 
-    def after(self, convex: Any, measures: Sequence[Measure], trained_for: bool) -> Self:
+    def after(self, convex: Any, measures: Sequence[Measure]) -> Self:
         """Start from the weights of a ranker."""
-        self.convex, self.measures, self.trained_for = convex, measures, trained_for
+        self.convex, self.measures = convex, measures
         return self
 
     def start_from(self, coef: Array) -> Self:
@@ -81,14 +79,13 @@ class RampStart(LambdaRank):
 
     def _values(self, task: Task, steps: _StartSteps) -> Array:
         """The measure for each number of epochs (rows) and each query to choose by (columns)."""
-        many = task.useful.sum() >= _MANY_QUERIES
-        counted, parts = 1.0 if self.trained_for else _STANDS_IN, []
-        for data, factor in ((task.valid, 1.0), (task.data, counted)) if many else ((task.valid, 1.0),):
+        many, blocks = task.useful.sum() >= _MANY_QUERIES, []
+        for data in (task.valid, task.data) if many else (task.valid,):
             assert data is not None
             values_of, place = [query_values(data, measure) for measure in self.measures], place_of(data)
             scores = [place.scores(steps.model(number)) for number in range(len(EPOCHS))]
-            parts.append([factor * np.mean([values(row) for values in values_of], axis=0) for row in scores])
-        return np.hstack([np.array(part) for part in parts])
+            blocks.append([np.mean([values(row) for values in values_of], axis=0) for row in scores])
+        return np.hstack([np.array(block) for block in blocks])
 
     def _choices(self, n_queries: int) -> Sequence[int]:
         return EPOCHS
@@ -112,6 +109,7 @@ class _StartSteps:
         self._models = [LinearModel(np.zeros(task.data.n_features) if coef is None else coef, self._names)]
         self._trainer = start._trainer(_some(task))
         self._trainer.start_at(self._models[0].coef)
+        self._sum = np.zeros_like(self._models[0].coef)
         self._shown = 0
 
     def step(self) -> Array:
@@ -125,8 +123,8 @@ class _StartSteps:
             for _ in range(EPOCHS[len(self._models) - 1], EPOCHS[len(self._models)]):
                 self._done += 1
                 self._trainer.epoch(self._done)
-            coef = self._trainer.raw_weights(self._trainer.theta)[0][:, 0]
-            self._models.append(LinearModel(coef, self._names))
+                self._sum += self._trainer.raw_weights(self._trainer.theta)[0][:, 0]
+            self._models.append(LinearModel(self._sum / self._done, self._names))
         return self._models[number]
 
     def close(self) -> None:

@@ -327,7 +327,8 @@ class StructuredSVM(MaxMarginRanker):
     proof_ : Proof
         The measure on the training queries, and what the bound proves it to be at least.
     start_ : ranker or None
-        The ranker whose weights the ramp bound started from: ``convex``, moved by ``epochs_`` epochs of LambdaRank.
+        The ranker whose weights the ramp bound started from: ``convex``, moved by ``epochs_`` epochs of LambdaRank (the
+        mean over them).
     rounds_ : tuple of RampRound
         Objective, gap and passes of every round of the ramp bound.
     n_passes_ : int
@@ -497,11 +498,12 @@ class StructuredSVM(MaxMarginRanker):
         convex = StructuredSVM(self._start_loss, C, bound=HINGE, callback=self.callback, **kept)
         convex._tries_others, convex._proves = self._tries_others, False
         losses = self._losses()
-        measures = [loss.measure.smoother().with_relevant_from(self.relevant_from) for loss in losses]
         rough = [not loss.measure.oracle(loss.feature_map).hinge_learns for loss in losses]
-        measure = measures[rough.index(True) if any(rough) else 0]
-        start = RampStart(measure, hidden=0, standardize=self.standardize, n_jobs=self.n_jobs)
-        return start.after(convex, measures, trained_for=losses[0].measure == measure and len(losses) == 1)
+        measures = [loss.measure.with_relevant_from(self.relevant_from) for loss in losses]
+        smooth = losses[rough.index(True) if any(rough) else 0].measure.smoother()
+        start = RampStart(smooth.with_relevant_from(self.relevant_from), hidden=0, n_jobs=self.n_jobs)
+        start.set_params(standardize=self.standardize, eval_measure=measures[0] if len(losses) == 1 else None)
+        return start.after(convex, measures)
 
     def _start_to_cross(self, data: RankingData) -> RampStart | None:
         if self._bound() == HINGE or self.C != "auto":
