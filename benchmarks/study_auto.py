@@ -1,6 +1,6 @@
 """`auto` against every single method and the best single feature, on queries that none of them has seen.
 
-The data sets of `study_ramp`, three splits of each, two of those of 50,000 documents and more. A split has training
+The data sets of `study_ramp`, two splits of each, one of those of 50,000 documents and more. A split has training
 and test queries only (the validation part of a fold is trained on): what a method leaves open it chooses by its own
 cross-validation, as `rankwright train FILE` does. The best single feature is the one that is best on the training
 queries. To save time, RankNet, DORM without cutoff, SVMs for accuracy and McRank with ordinal link are left out, and
@@ -41,7 +41,7 @@ SINGLE = (
 )
 NOT_ON_LARGE = ("mcrank",)
 LARGE = 50_000  # documents
-SPLITS, LARGE_SPLITS = 3, 2
+SPLITS, LARGE_SPLITS = 2, 1
 BEHIND, RESAMPLES = 0.01, 9999
 NEEDED = (
     "ohsumed_letor2", "mq2008", "mq2007", "clueweb09_webis", "trec_covid_runs", "text", "mslr_sample", "lightgbm_rank",
