@@ -6,7 +6,7 @@ cross-validation, as `rankwright train FILE` does. The best single feature is th
 queries. To save time, RankNet, DORM without cutoff, SVMs for accuracy and McRank with ordinal link are left out, and
 McRank on large data.
 
-Values are means of nDCG@10 over splits, then over data sets. Takes about an hour; with `--keep FOLDER` the results of
+Values are means of nDCG@10 over splits, then over data sets. Takes half an hour; with `--keep FOLDER` the results of
 every split are kept there, so an interrupted study goes on where it was, unless the code has changed.
 """
 
