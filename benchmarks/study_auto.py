@@ -1,22 +1,20 @@
 """`auto` against every single method and the best single feature, on queries that none of them has seen.
 
-Data as in `study_ramp`, and: TREC-COVID round 4, the run-anonymous features of its four rounds, samples of MSLR-WEB10K,
-LightGBM's example, and MQ2007's hold-out. Every split has training and test queries only (the validation part of a fold
-is trained on): what a method leaves open it chooses by its own cross-validation, as `rankwright train FILE` does. The
-best single feature is the one that is best on the training queries.
+The data sets of `study_ramp`, two splits of each, one of those of 50,000 documents and more. A split has training
+and test queries only (the validation part of a fold is trained on): what a method leaves open it chooses by its own
+cross-validation, as `rankwright train FILE` does. The best single feature is the one that is best on the training
+queries. To save time, RankNet, DORM without cutoff, SVMs for accuracy and McRank with ordinal link are left out, and
+McRank on large data.
 
-    python benchmarks/study_auto.py DATA --splits 3 --jobs 2 --markdown auto.md
-
-Values are means of nDCG@10 over splits, then over data sets. Needs the folders of `study_ramp`, `mslr_sample` and
-`lightgbm_rank`.
+Values are means of nDCG@10 over splits, then over data sets. Takes half an hour; with `--keep FOLDER` the results of
+every split are kept there, so an interrupted study goes on where it was, unless the code has changed.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
-import multiprocessing
-import os
 import sys
 import time
 import warnings
@@ -26,90 +24,76 @@ from typing import Any
 
 import numpy as np
 
+from code_hash import code_of
 from rankwright import RankingData, evaluate
 from rankwright.evaluation.significance import p_value
-from rankwright.training.methods import NAMES
+from rankwright.io.files import replace_file
 from rankwright.training.train import plan
-from study_data import Fold, p_text, short, signed, table
+from study_data import Fold, Shown, Table, run_study, short
 from study_ramp import every_set
 
 MEASURE = "nDCG@10"
 AUTO = ("auto", "auto, explainable")
 FEATURE = "best feature"
-SLOW = ("mcrank", "mcrank-ordinal", "ranknet", "svm-acc", "svm-acc4")  # left out on large data: minutes a split
-MANY = 50_000
+SINGLE = (
+    *("svm-map", "svm-auc", "svm-ndcg", "svm-ndcg-nc", "svm-mrr", "dorm", "svm-combo", "rank-svm", "rsvm-ir"),
+    *("lambdarank", "lambdarank, linear", "lambdaboost", "lambdamart", "mcrank"),
+)
+NOT_ON_LARGE = ("mcrank",)
+LARGE = 50_000  # documents
+SPLITS, LARGE_SPLITS = 2, 1
 BEHIND, RESAMPLES = 0.01, 9999
 NEEDED = (
     "ohsumed_letor2", "mq2008", "mq2007", "clueweb09_webis", "trec_covid_runs", "text", "mslr_sample", "lightgbm_rank",
 )  # fmt: skip
-METHODS = [*AUTO, "lambdarank, linear", *(name for name in NAMES if name != "auto")]
 Found = dict[str, Any]
 
 
 def main() -> int:
     """Run the study and print its tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", nargs="?", default=os.environ.get("RANKWRIGHT_DATA"), help="data folder")
-    parser.add_argument("--splits", type=int, default=3, help="splits of each data set, up to 5")
-    parser.add_argument("--large-splits", type=int, default=2, help="those of data sets of 50,000 documents and more")
-    parser.add_argument("--jobs", type=int, default=1, help="processes")
-    parser.add_argument("--only", nargs="*", help="some data sets, by name")
-    parser.add_argument("--methods", nargs="*", default=METHODS)
-    parser.add_argument("--keep", type=Path, help="folder for the results of every split, which are not run again")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="also write the tables to this file")
-    args = parser.parse_args()
-    if AUTO[0] not in args.methods or set(args.methods) <= set(AUTO):
-        parser.error("--methods needs auto, and at least one single method to compare it with")
-    root = Path(args.data or ".")
-    missing = [name for name in NEEDED if not (root / name).is_dir()]
-    if missing:
-        parser.error(f"no {', '.join(missing)} found; give the data folder or set RANKWRIGHT_DATA")
-    tasks = [
-        (name, number, fold, args.methods, args.keep)
-        for name, folds in every_set(root).items()
-        if not args.only or name in args.only
-        for number, fold in enumerate(folds[: args.large_splits if is_large(folds[0]) else args.splits])
-    ]
-    tasks.sort(key=lambda task: (is_large(task[2]), task[1], task[2][0].n_docs))
-    results: dict[str, list[Found]] = {}
-    with multiprocessing.get_context("spawn").Pool(args.jobs) as pool:
-        for name, number, found in pool.imap_unordered(run, tasks):
-            print(f"{name} {number + 1}: auto {short(found[AUTO[0]]['value'])}", file=sys.stderr, flush=True)
-            results.setdefault(name, []).append(found)
-    page = "\n".join(pages({name: results[name] for name in sorted(results)}))
-    print(page)
-    if args.markdown:
-        args.markdown.write_text(page, encoding="utf-8")
+    run_study(__doc__, NEEDED, pages, options)
     return 0
 
 
-# Data
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add an option."""
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="folder for the results of every split")
 
 
-def is_large(fold: Fold) -> bool:
-    """Whether a data set takes minutes a split."""
-    return fold[0].n_docs + fold[1].n_docs > MANY
+def pages(root: Path, args: argparse.Namespace) -> Iterable[Shown]:
+    """Train everything everywhere, then make the tables."""
+    warnings.simplefilter("ignore")
+    results: dict[str, list[Found]] = {}
+    documents = {}
+    for name, folds in sorted(every_set(root).items()):
+        documents[name] = folds[0][0].n_docs + folds[0][1].n_docs
+        for number, fold in enumerate(folds[: LARGE_SPLITS if documents[name] > LARGE else SPLITS]):
+            results.setdefault(name, []).append(run(f"{name} {number + 1}", fold, args.keep))
+    yield from tables(results, documents)
 
 
 # Training
 
 
-def run(task: tuple[str, int, Fold, Sequence[str], Path | None]) -> tuple[str, int, Found]:
-    """Train everything on one split, and test it."""
-    name, number, (train, valid, test), methods, keep = task
-    warnings.simplefilter("ignore")
+def run(name: str, fold: Fold, keep: Path | None) -> Found:
+    """Train everything on one split, and test it; what was kept is not run again."""
+    train, valid, test = fold
     data = RankingData.concatenate([train, valid])
-    one("auto", data.select(np.flatnonzero(data.has_order)[:6]), test)  # compiles
-    kept = None if keep is None else keep / f"{name} {number}.json"
+    code = hashlib.sha256(json.dumps(code_of("study_auto")).encode()).hexdigest()[:8]
+    kept = None if keep is None else keep / f"{name} {code}.json"
     found: Found = json.loads(kept.read_text()) if kept is not None and kept.is_file() else {}
-    for method in (FEATURE, *methods):
-        if method in found or (method in SLOW and data.n_docs > MANY):
-            continue
-        found[method] = feature(data, test) if method == FEATURE else one(method, data, test)
-        if kept is not None:
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            kept.write_text(json.dumps(found))
-    return name, number, found
+    wanted = [FEATURE, *AUTO, *(method for method in SINGLE if data.n_docs <= LARGE or method not in NOT_ON_LARGE)]
+    if not set(wanted) <= set(found):
+        one("auto", data.select(np.flatnonzero(data.has_order)[:6]), test)  # compiles
+    for method in wanted:
+        if method not in found:
+            found[method] = feature(data, test) if method == FEATURE else one(method, data, test)
+            print(f"{name}, {method}: {short(found[method]['value'])}", file=sys.stderr, flush=True)
+            if kept is not None:
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                with replace_file(kept) as out:
+                    out.write(json.dumps(found).encode())
+    return found
 
 
 def one(method: str, data: RankingData, test: RankingData) -> Found:
@@ -125,7 +109,8 @@ def one(method: str, data: RankingData, test: RankingData) -> Found:
     found: Found = {"value": float(values.mean()), "values": values.tolist(), "seconds": seconds}
     committee = trained.facts.committee
     if committee is not None:
-        found |= committee.to_dict()
+        promised = committee.to_dict()
+        found |= {key: promised[key] for key in ("expected_value", "expected_difference")}
     return found
 
 
@@ -145,55 +130,44 @@ def column(data: RankingData, at: int) -> Any:
 # Tables
 
 
-def pages(results: dict[str, list[Found]]) -> Iterable[str]:
-    """Make the tables."""
-    found = {method: None for splits in results.values() for split in splits for method in split}
-    methods = [method for method in found if method not in (*AUTO, FEATURE)]
-    means = {
-        name: {
-            method: float(np.mean([split[method]["value"] for split in splits]))
-            for method in splits[0]
-            if all(method in split for split in splits)
-        }
+def tables(results: dict[str, list[Found]], documents: dict[str, int]) -> Iterable[Shown]:
+    """Values of all methods, auto against the best feature and the best method, and what was promised."""
+    yield f"## By method\n\nMeans of {MEASURE} over splits, and of CPU seconds.\n"
+    rows = [
+        [name, method, *(float(np.mean([split[method][what] for split in splits])) for what in ("value", "seconds"))]
         for name, splits in results.items()
-    }
-    yield by_set(results, means, methods)
-    yield by_method(means, methods)
-    yield promises(results)
-
-
-def by_set(results: dict[str, list[Found]], means: dict[str, dict[str, float]], methods: Sequence[str]) -> str:
-    """Every data set: auto, the best single method there, the best feature, p against it."""
-    rows = []
-    for name, splits in results.items():
-        own = means[name]
-        best = max((method for method in methods if method in own), key=lambda method: own[method])
-        rank = 1 + sum(own[method] > own["auto"] for method in methods if method in own)
-        values = [np.concatenate([split[m]["values"] for split in splits]) for m in ("auto", FEATURE)]
-        p = p_value("randomization", values[0] - values[1])
-        queries, seconds = sum(len(split["auto"]["values"]) for split in splits), [s["auto"]["seconds"] for s in splits]
-        rows.append([
-            name, str(len(splits)), str(queries), short(own["auto"]), short(own[AUTO[1]]), f"{short(own[best])} {best}",
-            signed(own["auto"] - own[best]), p_text(p_behind(splits, methods)), by_others(splits, methods), str(rank),
-            short(own[FEATURE]), signed(own["auto"] - own[FEATURE]),
-            p_text(p), f"{np.mean(seconds):.0f}",
-        ])  # fmt: skip
-    head = [
-        "data", "splits", "test queries", "auto", "explainable", "best single method", "auto − it", "p (.01 behind)",
-        "auto − the best by other splits", "rank of auto",
-        "best feature", "auto − it", "p", "CPU s",
+        for method in splits[0]
+    ]
+    yield Table("methods", ["data", "method", MEASURE, "seconds"], rows, ["", "", "short", "1 digits"])
+    yield (
+        "\n## By data set\n\nDocuments trained on; p: of `auto` against the best feature; p (.01 behind): whether it "
+        "is as far below the best method; `auto` less the method that is best on the other splits.\n"
+    )
+    head = ["data", "documents", "splits", "test queries", "p", "p (.01 behind)", "auto − the best by other splits"]
+    lines = [
+        [
+            name, documents[name], len(splits), sum(len(split["auto"]["values"]) for split in splits),
+            p_value("randomization", joined(splits, "auto") - joined(splits, FEATURE)), p_behind(splits),
+            by_others(splits),
+        ]
+        for name, splits in results.items()
     ]  # fmt: skip
-    return table(head, rows)
+    yield Table("sets", head, lines, ["", "integer", "integer", "integer", "p", "p", "signed"])
+    yield "\n## Found less promised\n"
+    yield promises([split for splits in results.values() for split in splits])
 
 
-def p_behind(splits: Sequence[Found], methods: Sequence[str]) -> float:
+def joined(splits: Sequence[Found], method: str) -> Any:
+    """Return the values of all test queries."""
+    return np.concatenate([split[method]["values"] for split in splits])
+
+
+def p_behind(splits: Sequence[Found]) -> float:
     """How likely some method would seem so far above auto if auto were .01 below the best: it is the best of many.
 
     By bootstrap over queries of the largest of all methods' differences from auto, each less its mean.
     """
-    known = [method for method in methods if all(method in split for split in splits)]
-    values = {m: np.concatenate([split[m]["values"] for split in splits]) for m in ("auto", *known)}
-    apart = np.column_stack([values[method] - values["auto"] for method in known])
+    apart = np.column_stack([joined(splits, m) - joined(splits, "auto") for m in splits[0] if m in SINGLE])
     means = apart.mean(axis=0)
     rng = np.random.default_rng(0)
     draws = rng.multinomial(len(apart), np.full(len(apart), 1 / len(apart)), size=RESAMPLES) / len(apart)
@@ -201,61 +175,36 @@ def p_behind(splits: Sequence[Found], methods: Sequence[str]) -> float:
     return float((1 + (largest >= means.max() - BEHIND).sum()) / (1 + RESAMPLES))
 
 
-def by_others(splits: Sequence[Found], methods: Sequence[str]) -> str:
+def by_others(splits: Sequence[Found]) -> float | None:
     """Compare auto with the single method that is best on the other splits: what a user could have known."""
     if len(splits) < 2:
-        return "–"
-    known = [method for method in methods if all(method in split for split in splits)]
+        return None
     apart = []
     for split in splits:
         others = [other for other in splits if other is not split]
-        best = max(known, key=lambda method: float(np.mean([other[method]["value"] for other in others])))
-        apart.append(split["auto"]["value"] - split[best]["value"])
-    return signed(float(np.mean(apart)))
-
-
-def by_method(means: dict[str, dict[str, float]], methods: Sequence[str]) -> str:
-    """The mean over data sets of every method; those that were left out on some are compared on the others."""
-    rows = []
-    for method in (*AUTO, FEATURE, *methods):
-        on = [own for own in means.values() if method in own]
-        value, auto = np.mean([own[method] for own in on]), np.mean([own["auto"] for own in on])
-        below = sum(own["auto"] < own[method] for own in on)
-        lowest = min(own[method] - max(own[m] for m in methods if m in own) for own in on)
-        rows.append(
-            (
-                float(value - auto),
-                [
-                    method,
-                    short(float(value)),
-                    signed(float(value - auto)),
-                    f"{below} of {len(on)}",
-                    signed(float(lowest)),
-                ],
-            )
+        best = max(
+            (method for method in split if method in SINGLE),
+            key=lambda method: float(np.mean([other[method]["value"] for other in others])),
         )
-    rows.sort(key=lambda row: -row[0])
-    head = ["method", "mean", "− auto", "above auto on", "lowest against the best single method"]
-    return table(head, [row for _, row in rows])
+        apart.append(split["auto"]["value"] - split[best]["value"])
+    return float(np.mean(apart))
 
 
-def promises(results: dict[str, list[Found]]) -> str:
-    """What was promised against what was found, in units of the error of their difference."""
-    apart, gains, inside, total = [], [], 0, 0
-    for splits in results.values():
+def promises(splits: Sequence[Found]) -> Table:
+    """What was promised against what was found: in how many splits they agree, by the 95 % of both, and the means."""
+    rows = []
+    for name in AUTO:
+        apart, gains, within = [], [], 0
         for split in splits:
-            feature_values = np.array(split[FEATURE]["values"])
-            for name in AUTO:
-                promised, low, high = split[name]["expected_value"]
-                values = np.array(split[name]["values"])
-                error = np.hypot((high - low) / 2 / 1.96, values.std(ddof=1) / np.sqrt(len(values)))
-                apart.append(values.mean() - promised)
-                gains.append((values - feature_values).mean() - split[name]["expected_difference"][0])
-                inside += abs(values.mean() - promised) <= 1.96 * error
-                total += 1
-    value, gain = signed(float(np.mean(apart))), signed(float(np.mean(gains)))
-    found = f"Found less promised: {value} on average, within the 95 % of both in {inside} of {total}"
-    return f"{found}; of the difference from the best single feature {gain}.\n"
+            promised, low, high = split[name]["expected_value"]
+            values = np.array(split[name]["values"])
+            error = np.hypot((high - low) / 2 / 1.96, values.std(ddof=1) / np.sqrt(len(values)))
+            apart.append(float(values.mean() - promised))
+            gains.append(float((values - split[FEATURE]["values"]).mean() - split[name]["expected_difference"][0]))
+            within += bool(abs(apart[-1]) <= 1.96 * error)
+        rows.append([name, len(splits), within, float(np.mean(apart)), float(np.mean(gains))])
+    head = ["model", "splits", "within both errors", MEASURE, "its gain over the best feature"]
+    return Table("promises", head, rows, ["", "integer", "integer", "signed", "signed"])
 
 
 if __name__ == "__main__":

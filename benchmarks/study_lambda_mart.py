@@ -1,9 +1,10 @@
-"""Effectiveness of LambdaMART against LightGBM's LGBMRanker, by the number of leaves and with random nodes.
+"""Effectiveness of LambdaMART against LightGBM's LGBMRanker, by the number of leaves, the gain and with random nodes.
 
-Five folds of OHSUMED (LETOR 2.0), MQ2008, ClueWeb09 and a sample of MSLR-WEB10K. For both programs, each fold uses the
-learning rate (one of three) and the number of trees (up to 300) with the best nDCG@10 on its validation part.
-LambdaMART chooses splits by squared error here, as in the paper; `study_tree_defaults` compares gains. Needs the
-folders `ohsumed_letor2`, `mq2008`, `clueweb09_webis` and `mslr_sample`, and lightgbm.
+Five folds of OHSUMED (LETOR 2.0), MQ2008, ClueWeb09 and a sample of MSLR-WEB10K. For all, each fold uses the learning
+rate (one of three) and the number of trees (up to 300) with the best nDCG@10 on its validation part; leaves have at
+least 20 documents. LambdaMART has its default gain and factors, or the squared error of the paper without factors, or
+that with random nodes (0.7 of documents and features); `study_tree_defaults` compares other settings. Needs the folders
+`ohsumed_letor2`, `mq2008`, `clueweb09_webis` and `mslr_sample`, and lightgbm.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright import Evaluation, LambdaMART, QueryKFold, RankingData, compare, evaluate, letor_folds
-from study_data import Fold, mq2008_folds, ohsumed_folds, p_text, pooled, read, run_study, table
+from study_data import Fold, Shown, Table, mq2008_folds, ohsumed_folds, pooled, read, run_study
 
 Array = npt.NDArray[Any]
 Fit = Callable[[Fold, float, int], tuple[float, Array]]
@@ -30,28 +31,40 @@ PATIENCE = 50
 LEAVES = (2, 4, 10, 20)
 MEASURES = ("nDCG@1", "nDCG@3", "nDCG@10", "AP")
 CHOOSE = "nDCG@10"
+OURS, PAPER, RANDOM, THEIRS = "LambdaMART", "squared error", "squared error, random nodes", "LGBMRanker"
+SQUARED = {"gain": "squared", "normalize_queries": False, "nearness": 0.0}
+PAIRS = ((OURS, THEIRS), (PAPER, THEIRS), (RANDOM, PAPER))
 
 
 def main() -> int:
     """Run the study and print its tables."""
-    run_study(__doc__, ("ohsumed_letor2", "mq2008", "clueweb09_webis", "mslr_sample"), _pages)
+    run_study(__doc__, ("ohsumed_letor2", "mq2008", "clueweb09_webis", "mslr_sample"), pages)
     return 0
 
 
-def _pages(root: Path) -> Iterable[str]:
+def pages(root: Path) -> Iterable[Shown]:
+    """Train everything, then make both tables."""
     folds = {
         "OHSUMED": ohsumed_folds(root),
         "MQ2008": mq2008_folds(root),
         "ClueWeb09": list(letor_folds([read(root / "clueweb09_webis" / f"S{k}.txt.gz") for k in range(1, 6)])),
         "MSLR sample": mslr_folds(root),
     }
-    yield (
-        f"lightgbm {version('lightgbm')}, one thread each; at least 20 documents per leaf; up to {TREES} trees and "
-        f"learning rates {', '.join(map(str, RATES))}, both chosen by {CHOOSE} on validation data. p: two-tailed "
-        "paired t-test and Wilcoxon on nDCG@10 per query.\n"
-    )
-    yield _against_lightgbm(folds)
-    yield _leaves(folds)
+    means: list[list[Any]] = []
+    differences: list[list[Any]] = []
+    for data, parts in folds.items():
+        for leaves in map(str, LEAVES):
+            found = {name: tested(name, parts, fit, int(leaves)) for name, fit in FITS.items()}
+            for name, one in found.items():
+                means.append([data, leaves, name, *(one.means[measure] for measure in MEASURES)])
+            for system, other in PAIRS:
+                apart = found[system].means[CHOOSE] - found[other].means[CHOOSE]
+                differences.append([data, leaves, system, other, apart, *p_values(found[other], found[system])])
+    yield {"lightgbm": version("lightgbm"), "test queries": {name: queries(parts) for name, parts in folds.items()}}
+    yield Table("means", ["data", "leaves", "method", *MEASURES], means, ["", "", "", *["short"] * len(MEASURES)])
+    yield f"Differences in {CHOOSE}; p: two-tailed paired t-test and Wilcoxon over queries.\n"
+    head = ["data", "leaves", "system", "against", "difference", "p (t)", "p (Wilcoxon)"]
+    yield Table("differences", head, differences, ["", "", "", "", "signed", "p", "p"])
 
 
 def mslr_folds(root: Path) -> list[Fold]:
@@ -63,21 +76,27 @@ def mslr_folds(root: Path) -> list[Fold]:
     return [(data.select(one.train), data.select(one.valid), data.select(one.test)) for one in splits]
 
 
+def queries(folds: Sequence[Fold]) -> int:
+    """Return the number of test queries."""
+    return sum(test.n_queries for _, _, test in folds)
+
+
 # Fitting
 
 
-def _rankwright(random_nodes: bool = False) -> Fit:
+def lambdamart(**settings: Any) -> Fit:
+    """Return a function that trains LambdaMART: value on validation queries, scores of test documents."""
+
     def fit(fold: Fold, rate: float, leaves: int) -> tuple[float, Array]:
         train, valid, test = fold
-        paper = {"gain": "squared", "normalize_queries": False, "nearness": 0.0}
-        ranker = LambdaMART(TREES, rate, leaves, randomize_nodes=random_nodes, patience=PATIENCE, **paper)
-        ranker.fit(train, eval_set=valid)
-        return _value(valid, ranker.predict(valid)), ranker.predict(test)
+        ranker = LambdaMART(TREES, rate, leaves, patience=PATIENCE, **settings).fit(train, eval_set=valid)
+        return value(valid, ranker.predict(valid)), ranker.predict(test)
 
     return fit
 
 
-def _lightgbm(fold: Fold, rate: float, leaves: int) -> tuple[float, Array]:
+def lgbm_ranker(fold: Fold, rate: float, leaves: int) -> tuple[float, Array]:
+    """Train LGBMRanker, likewise."""
     import lightgbm
 
     train, valid, test = fold
@@ -96,14 +115,23 @@ def _lightgbm(fold: Fold, rate: float, leaves: int) -> tuple[float, Array]:
             callbacks=[lightgbm.early_stopping(PATIENCE, verbose=False)],
         )
         scores = [part.to_caller_order(np.asarray(ranker.predict(part.X))) for part in (valid, test)]
-    return _value(valid, scores[0]), scores[1]
+    return value(valid, scores[0]), scores[1]
 
 
-def _value(data: RankingData, scores: Array) -> float:
+FITS: dict[str, Fit] = {
+    OURS: lambdamart(),
+    PAPER: lambdamart(**SQUARED),
+    RANDOM: lambdamart(**SQUARED, randomize_nodes=True),
+    THEIRS: lgbm_ranker,
+}
+
+
+def value(data: RankingData, scores: Array) -> float:
+    """Return the measure by which everything is chosen."""
     return evaluate(data, scores, measures=[CHOOSE]).means[CHOOSE]
 
 
-def _tested(name: str, folds: Sequence[Fold], fit: Fit, leaves: int) -> Evaluation:
+def tested(name: str, folds: Sequence[Fold], fit: Fit, leaves: int) -> Evaluation:
     """Evaluate the test queries of all folds, each fold with the learning rate that is best on its validation part."""
     tables = []
     for fold in folds:
@@ -112,39 +140,7 @@ def _tested(name: str, folds: Sequence[Fold], fit: Fit, leaves: int) -> Evaluati
     return pooled(name, tables, MEASURES)
 
 
-# Tables
-
-
-def _against_lightgbm(folds: dict[str, list[Fold]]) -> str:
-    rows = []
-    for data, parts in folds.items():
-        for leaves in (10, 20):
-            ours = _tested("LambdaMART", parts, _rankwright(), leaves)
-            theirs = _tested("LGBMRanker", parts, _lightgbm, leaves)
-            t, wilcoxon = _p(theirs, ours)
-            for found, p in ((ours, (p_text(t), p_text(wilcoxon))), (theirs, ("", ""))):
-                rows.append([data, str(leaves), found.name or "", *_means(found), *p])
-    head = ["data", "leaves", "ranker", *MEASURES, "p (t)", "p (Wilcoxon)"]
-    return f"## Against LightGBM\n\n{table(head, rows)}"
-
-
-def _leaves(folds: dict[str, list[Fold]]) -> str:
-    rows = []
-    for data, parts in folds.items():
-        for leaves in LEAVES:
-            plain = _tested("plain", parts, _rankwright(), leaves)
-            random = _tested("random", parts, _rankwright(random_nodes=True), leaves)
-            cells = [f"{plain.means['nDCG@10']:.4f}", f"{random.means['nDCG@10']:.4f}"]
-            rows.append([data, str(leaves), *cells, *map(p_text, _p(plain, random))])
-    head = ["data", "leaves", "nDCG@10", "with random nodes", "p (t)", "p (Wilcoxon)"]
-    return f"## Leaves, and random nodes (0.7 of documents and features)\n\n{table(head, rows)}"
-
-
-def _means(found: Evaluation) -> list[str]:
-    return [f"{found.means[measure]:.4f}" for measure in MEASURES]
-
-
-def _p(baseline: Evaluation, system: Evaluation) -> tuple[float, float]:
+def p_values(baseline: Evaluation, system: Evaluation) -> tuple[float, float]:
     """Return the p-values on nDCG@10 of the t-test and of Wilcoxon's test."""
     result = compare([baseline, system], tests=("t", "wilcoxon"), n_resamples=1)
     found = next(one for one in result.differences if one.measure == CHOOSE)
