@@ -201,20 +201,15 @@ def filled(template: Path, used: dict[str, Results | None]) -> tuple[str, dict[s
 
 def origin(used: Mapping[str, Results | None]) -> str:
     """Return the line that says which figures a page has, and whether the code that moves them has changed since."""
-    current: list[str] = []
-    older: list[str] = []
+    groups: dict[str, list[str]] = {}
     for name, one in used.items():
         if one is not None:
-            version = one.versions["rankwright"]
-            text = f"`results/{name}.json` (version {version}, {spent(one.cpu_seconds)} of CPU time)"
             changed = one.changed()
             more = f" and {len(changed) - 1} more" * (len(changed) > 1)
-            (older if changed else current).append(f"{text}, older than `{changed[0]}`{more}" if changed else text)
-    says = []
-    if current:
-        says.append(f"Figures of the code as it is: {listed(current)}.")
-    if older:
-        says.append(f"Older than the code that moves them, run `make results`: {'; '.join(older)}.")
+            state = f"older than `{changed[0]}`{more}, run `make results`" if changed else "of the code as it is"
+            file = f"`results/{name}.json` ({spent(one.cpu_seconds)})"
+            groups.setdefault(f"version {one.versions['rankwright']}, {state}", []).append(file)
+    says = [f"Figures of {group}; CPU time in brackets: {listed(files)}." for group, files in groups.items()]
     by_hand = [f"`benchmarks/{name}.py`" for name, one in used.items() if one is None]
     if by_hand:
         says.append(f"Written by hand, not checked: those of {listed(by_hand)}.")
