@@ -246,8 +246,8 @@ def test_templates_become_pages(template):
         *("<!-- made from page.md; edit that -->", "", "# Page", ""),
         *("| method | AP |", "| --- | ---: |", "| a | .5000 |", "| b | .2500 |", ""),
         *("Best: one, does not hold, .2500 to .5000.", ""),
-        "*Figures of version 0.1.0, older than `x.py`, run `make results`; CPU time in brackets: `results/one.json` (1 s). "
-        "Written by hand, not checked: those of `benchmarks/study_x.py`.*",
+        "*Figures of version 0.1.0, older than `x.py`, run `make results`; CPU time in brackets: `results/one.json` "
+        "(1 s). Written by hand, not checked: those of `benchmarks/study_x.py`.*",
     ]
 
 
