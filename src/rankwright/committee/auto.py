@@ -34,6 +34,7 @@ from rankwright.rankers.parameters import (
     POSITIVE,
     Option,
     Rule,
+    Seed,
     common,
     integer,
     is_list,
@@ -224,7 +225,7 @@ class AutoRanker(Ranker):
     categorical: Sequence[str | int] | None = parameter(None, FEATURES, NONE)
     cv: int | str = parameter("auto", integer(2), one_of("auto"), set_by="--cv")
     eval_measure: str | Measure | None = common("eval_measure")
-    random_state: Any = common("random_state")
+    random_state: Seed = common("random_state")
     n_jobs: int | None = common("n_jobs")
     device: str = common("device")
     callback: Callable[[Any], Any] | None = common("callback")

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Never, Self
 
 import numpy as np
 
@@ -86,14 +86,14 @@ class Ranker(Gathering):
         group: Any = None,
         sample_weight: Any = None,
         query_weight: Array | None = None,
-        position: Array | None = None,
+        position: Any = None,
         propensities: Any = None,
-        pair: Array | None = None,
+        pair: Any = None,
         eval_set: Any = None,
         eval_qid: Any = None,
         eval_group: Any = None,
         eval_position: Any = None,
-        **unknown: Any,
+        **unknown: Never,
     ) -> Self:
         """Train.
 
@@ -260,7 +260,7 @@ class Ranker(Gathering):
         self,
         X: Any,
         y: Any = None,
-        qid: Array | None = None,
+        qid: Any = None,
         *,
         group: Any = None,
         sample_weight: Any = None,
@@ -302,7 +302,7 @@ class Ranker(Gathering):
         data = RankingData.from_arrays(X, labels, qid, group=group, feature_names=names, allow_missing=missing)
         return np.asarray(model.predict(data))
 
-    def predict_contributions(self, X: Any, qid: Array | None = None, group: Any = None, **settings: Any) -> Array:
+    def predict_contributions(self, X: Any, qid: Any = None, group: Any = None, **settings: Any) -> Array:
         """How much each feature adds to every score, and the mean score; see :meth:`Model.predict_contributions`."""
         return np.asarray(self.model_.predict_contributions(X, qid, group, **settings))
 
