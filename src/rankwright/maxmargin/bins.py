@@ -154,8 +154,7 @@ class ThresholdBins(_Transformer):
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
         rules = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"}
-        if reset or "qid" not in (self._names() or ()):  # query ids are no feature
-            X, _ = split_qid(X)
+        X, _ = split_qid(X, features=None if reset else self._names())  # query ids are no feature
         with np.errstate(invalid="ignore"):  # it sums all values, which may give inf − inf
             return validate_data(self, X, reset=reset, **rules)
 

@@ -22,7 +22,15 @@ from rankwright.models.base import warn_of_one_query
 from rankwright.rankers.cross_validation import CrossValidation, Folds, Steps, best_setting, crossed, notify
 from rankwright.rankers.estimator import check_is_fitted
 from rankwright.rankers.facts import Fitted, Kind, Notice, Outcome, plain, shared_notices
-from rankwright.rankers.inputs import JUDGED, Clicks, Gathering, check_size, clicks_of, pages_together
+from rankwright.rankers.inputs import (
+    JUDGED,
+    Clicks,
+    Gathering,
+    check_size,
+    clicks_of,
+    pages_together,
+    refuse_in_searches,
+)
 from rankwright.rankers.parameters import NONE, check_parameters, hint, integer, one_of, parameter, seed_of
 from rankwright.rankers.weights import Weights, weigh
 
@@ -51,8 +59,9 @@ class Ranker(Gathering):
     """Base of the estimators: ``fit(X, y, qid=…)``, ``predict(X)`` → scores, higher is better.
 
     Rows may come in any order with any type of query id; scores come back in the caller's order. The query ids are
-    ``qid``, or the column ``qid`` of a data frame, which is never a feature; or ``group`` says how many rows each query
-    has. Without any of these, all rows are one query, and ``fit`` warns.
+    ``qid``, or the column ``qid`` (``query_id``, ``topic``, …) of a data frame, which is never a feature; or ``group``
+    says how many rows each query has. Without any of these, all rows are one query, and ``fit`` warns; where
+    scikit-learn searches or cross-validates, it refuses them.
 
     A subclass is a dataclass of parameters (:func:`~rankwright.rankers.parameters.parameter`) and says how to train:
     ``_train`` and ``_learn_nothing``; where it differs from the others, ``_useful``, ``_weigh`` and ``_check_data``.
@@ -97,10 +106,11 @@ class Ranker(Gathering):
     ) -> Self:
         """Train.
 
-        `X`: features; a RankingData brings its labels and queries along. In a data frame (pandas, polars, pyarrow) a
-        column ``qid`` holds the query ids and is not a feature. Rankers made of trees take NaN as a missing value, text
+        `X`: features; a RankingData brings its labels and queries along. In a data frame (pandas, polars, pyarrow)
+        columns are what they are in every table, by their names: query ids (``qid``, ``query_id``, …), document ids
+        and texts such as ``title`` are no features. Rankers made of trees take NaN as a missing value, text
         as categories, and make sparse features dense. `y`: one label per row, at least 0. `qid`: query id per row, of
-        any type, in any order. Where X has a column ``qid``, it must be the same ids. Without ``qid``, ``group`` and
+        any type, in any order. Where X has a column of query ids, it must be the same ids. Without ``qid``, ``group`` and
         such a column all rows are taken as one query, with a warning. `group`: instead of ``qid``: rows per query.
         `sample_weight`: weight per row; a query counts as the mean of its rows' weights. Weights are relative: they are
         divided by their mean over the queries that have an order to learn, so 2 everywhere is the same as none. Rows of
@@ -296,6 +306,7 @@ class Ranker(Gathering):
         X = self._checked(X, reset=False)
         if not given and (qid is None or not model.scales_queries):
             if model.scales_queries:
+                refuse_in_searches(X.shape[0])
                 warn_of_one_query(X.shape[0], stacklevel=2)
             return np.asarray(model.score(X, self._names()))
         labels, names, missing = np.zeros(X.shape[0]), self._names(), self._allow_missing
