@@ -1,5 +1,7 @@
 """scikit-learn's searches and cross-validation without metadata routing: query ids come with a data frame only."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -21,7 +23,17 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from rankwright import AccuracySVM, InputError, LambdaMART, QueryKFold, RankingData, RankingSVM, evaluate, from_frame
+from rankwright import (
+    AccuracySVM,
+    InputError,
+    InputWarning,
+    LambdaMART,
+    QueryKFold,
+    RankingData,
+    RankingSVM,
+    evaluate,
+    from_frame,
+)
 from rankwright.io.roles import DOCUMENT, QUERY_ID, QUERY_TEXT
 
 FEATURES = ["a", "b", "c", "d", "e"]
@@ -177,6 +189,16 @@ def test_groups_alone_are_refused_as_fit_never_sees_them(queries, name, given):
     assert cross_val_score(Ridge(), X, y, groups=qid, cv=FOLDS).shape == (3,)  # of others, which need no queries
 
 
+def test_ids_that_reach_fit_alone_give_no_score(queries):
+    X, y, qid = queries
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        search = GridSearchCV(RankingSVM(), SETTINGS, cv=FOLDS).fit(X, y, qid=qid, groups=qid)
+    assert np.isnan(search.cv_results_["mean_test_score"]).all()
+    for said in ("no qid: training had 10 queries", "non-finite"):
+        assert any(said in str(warning.message) for warning in told)
+
+
 def test_scores_within_queries_need_ids_too(queries):
     X, y, qid = queries
     ranker = AccuracySVM(query_scaling="minmax")
@@ -193,6 +215,8 @@ def test_pipelines(queries):
     )
     with pytest.raises(ValueError, match="of a pipeline, fit sees what the steps before have left: switch metadata"):
         cross_val_score(plain, frame, y, cv=FOLDS)
+    with pytest.warns(InputWarning, match="all 180 rows are taken as one query; .* in a pipeline as STEP__qid=…"):
+        plain.fit(X, y)
     scaled = StandardScaler().fit_transform(X)
     kept = make_column_transformer(
         (StandardScaler(), FEATURES), remainder="passthrough", verbose_feature_names_out=False

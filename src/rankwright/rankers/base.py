@@ -110,8 +110,8 @@ class Ranker(Gathering):
         columns are what they are in every table, by their names: query ids (``qid``, ``query_id``, …), document ids
         and texts such as ``title`` are no features. Rankers made of trees take NaN as a missing value, text
         as categories, and make sparse features dense. `y`: one label per row, at least 0. `qid`: query id per row, of
-        any type, in any order. Where X has a column of query ids, it must be the same ids. Without ``qid``, ``group`` and
-        such a column all rows are taken as one query, with a warning. `group`: instead of ``qid``: rows per query.
+        any type, in any order. Where X has a column of query ids, it must be the same ids. Without ``qid``, ``group``
+        and such a column all rows are taken as one query, with a warning. `group`: instead of ``qid``: rows per query.
         `sample_weight`: weight per row; a query counts as the mean of its rows' weights. Weights are relative: they are
         divided by their mean over the queries that have an order to learn, so 2 everywhere is the same as none. Rows of
         weight 0 are absent, as if they had been left out of X. `query_weight`: weight of each query, as ``{qid:

@@ -6,7 +6,6 @@ import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import FrameType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -32,6 +31,7 @@ _TO_FIT = (
     "scikit-learn passes groups to the splitter, not to fit: give X as a data frame with a column qid "
     "(pandas.DataFrame(X).assign(qid=qid)), or switch metadata routing on and pass qid"
 )
+_PIPELINE = "sklearn.pipeline"
 _PAST_STEPS = (
     "of a pipeline, fit sees what the steps before have left: switch metadata routing on and pass qid, or let them "
     "keep a data frame with its column qid (a ColumnTransformer with remainder='passthrough' and set_output)"
@@ -63,23 +63,25 @@ def check_one_query(n_rows: int, n_trained: int, stacklevel: int) -> None:
         raise InputError(f"{problem}; pass qid=…, or group=…; {_IN_SKLEARN}")
     refuse_in_searches(n_rows)
     problem = f"no qid: all {n_rows:,} rows are taken as one query; pass qid=…, or group=…"
-    warnings.warn(f"{problem}, or a data frame with a column qid", InputWarning, stacklevel=stacklevel + 1)
+    where = "; in a pipeline as STEP__qid=…, or with metadata routing" if _PIPELINE in _modules_calling() else ""
+    warnings.warn(f"{problem}, or a data frame with a column qid{where}", InputWarning, stacklevel=stacklevel + 1)
 
 
 def refuse_in_searches(n_rows: int) -> None:
-    """Refuse rows without query ids in scikit-learn's cross-validation and searches, which choose by what comes of it.
+    """Refuse rows without query ids in scikit-learn's cross-validation and searches, which choose by it."""
+    modules = _modules_calling()
+    if any(module.startswith("sklearn.model_selection.") for module in modules):
+        remedy = _PAST_STEPS if _PIPELINE in modules else _TO_FIT
+        raise InputError(f"no qid: these {n_rows:,} rows would be taken as one query; {remedy}")
 
-    Whether it is one of them that calls cannot be told from what it passes, only from the stack.
-    """
-    frame: FrameType | None = sys._getframe(1)
-    remedy = _TO_FIT
+
+def _modules_calling() -> set[str]:
+    """The modules on the stack: what scikit-learn passes does not tell which of its functions calls."""
+    modules, frame = set(), sys._getframe(1).f_back
     while frame is not None:
-        module = frame.f_globals.get("__name__", "")
-        if module == "sklearn.pipeline":
-            remedy = _PAST_STEPS
-        if module.startswith("sklearn.model_selection."):
-            raise InputError(f"no qid: these {n_rows:,} rows would be taken as one query; {remedy}")
+        modules.add(str(frame.f_globals.get("__name__")))
         frame = frame.f_back
+    return modules
 
 
 def check_values(place: Place, role: str, allow_missing: bool, threads: int = 1, *, summed: bool = False) -> None:
