@@ -36,6 +36,7 @@ from rankwright.rankers.weights import Weights, weigh
 
 _FIT = ("X", "y", "qid", "group", "sample_weight", "query_weight", "position", "eval_set", "eval_qid", "eval_group")
 _NOT_OF_THE_MODEL = ("callback", "n_jobs", "warm_start")  # they do not change the model
+_IF_SET = ("fill_missing",)  # noted if it is on, so that the files of all other models stay as they were
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,17 +116,18 @@ class Ranker(Gathering):
         `sample_weight`: weight per row; a query counts as the mean of its rows' weights. Weights are relative: they are
         divided by their mean over the queries that have an order to learn, so 2 everywhere is the same as none. Rows of
         weight 0 are absent, as if they had been left out of X. `query_weight`: weight of each query, as ``{qid:
-        weight}`` or per row; multiplied with ``sample_weight``. Relative too, and queries of weight 0 are absent.
-        `position`: where labels are clicks and queries pages: the position, from 1, at which each row was shown. Every
-        click counts as the only relevant document of its page, and weighs 1/p, p being the propensity of its position,
-        at most 100; in ``cv``, too. For :class:`RankingSVM` and :class:`LambdaMART`. `propensities`: with ``position``:
-        how likely each position is looked at, as ``click_model(log).propensities``, ``{position: propensity}``, or a
-        list from position 1. `pair`: with ``position``: an id of the query and document of each row, the same on all
-        pages. Its clicks then weigh one over its mean propensity, which is less noisy, and ``cv`` holds out pages
-        together that share a pair. X must have all pages then, also those without a click. `eval_set`: validation data:
-        what a ranker leaves open (``C="auto"``, the number of rounds or epochs) is chosen on it. A list of one of these
-        works too. Without it, ``cv`` and ``C="auto"`` choose by cross-validation. `eval_qid`, `eval_group`: query ids,
-        or rows per query, where ``eval_set`` is (X, y). `eval_position`: with ``position``: the position of each row of
+        weight}``, as a list in the order in which queries first appear, or per row; multiplied with ``sample_weight``.
+        Relative too, and queries of weight 0 are absent. `position`: where labels are clicks and queries pages: the
+        position, from 1, at which each row was shown. Every click counts as the only relevant document of its page, and
+        weighs 1/p, p being the propensity of its position, at most 100; in ``cv``, too. For :class:`RankingSVM` and
+        :class:`LambdaMART`. `propensities`: with ``position``: how likely each position is looked at, as
+        ``click_model(log).propensities``, ``{position: propensity}``, or a list from position 1. `pair`: with
+        ``position``: an id of the query and document of each row, the same on all pages. Its clicks then weigh one over
+        its mean propensity, which is less noisy, and ``cv`` holds out pages together that share a pair. X must have all
+        pages then, also those without a click. `eval_set`: validation data: what a ranker leaves open (``C="auto"``,
+        the number of rounds or epochs) is chosen on it. A list of one of these works too. Without it, ``cv`` and
+        ``C="auto"`` choose by cross-validation. `eval_qid`, `eval_group`: query ids, or rows per query, where
+        ``eval_set`` is (X, y). `eval_position`: with ``position``: the position of each row of
         ``eval_set``, if its labels are clicks too. `**unknown`: an error, with a hint for arguments of LightGBM and
         XGBoost.
         """
@@ -274,16 +276,18 @@ class Ranker(Gathering):
         *,
         group: Any = None,
         sample_weight: Any = None,
+        query_weight: Any = None,
         measure: str | Measure = "nDCG@10",
     ) -> float:
         """Mean of a measure of the scores that ``predict`` gives.
 
         `X`, `y`, `qid`, `group`: as for ``fit``; X may be a RankingData. Without query ids all rows are one query, with
         a warning; where training had several queries this is an error. `sample_weight`: weight per row, as for ``fit``:
-        relative, 0 is absent; a query counts as the mean of its rows' weights. `measure`: what to compute.
+        relative, 0 is absent; a query counts as the mean of its rows' weights. `query_weight`: as for ``fit``.
+        `measure`: what to compute.
         """
         _ = self.model_  # raises if not fitted
-        data, weights = weigh(self._gather(X, y, qid, group, reset=False), sample_weight)
+        data, weights = weigh(self._gather(X, y, qid, group, reset=False), sample_weight, query_weight)
         values = evaluate(data, self.predict(data), measures=[measure]).values[:, 0]
         counted = ~np.isnan(values)
         return float(np.average(values[counted], weights=weights.queries[counted])) if counted.any() else float("nan")
@@ -336,7 +340,7 @@ class Ranker(Gathering):
             self.model_ if model is None else model,
             path,
             method=self.method_name(),
-            parameters=plain({k: v for k, v in self.get_params(deep=False).items() if k not in _NOT_OF_THE_MODEL}),
+            parameters=plain({k: v for k, v in self.get_params(deep=False).items() if _is_noted(k, v)}),
             training=plain(self._training_facts()),
             measures=None if measures is None else dict(measures),
         )
@@ -353,6 +357,10 @@ class Ranker(Gathering):
             facts[rounds.unit] = rounds.kept
             facts |= {} if np.isnan(rounds.value) else {"validation": rounds.value}
         return facts
+
+
+def _is_noted(name: str, value: Any) -> bool:
+    return name not in _NOT_OF_THE_MODEL and (name not in _IF_SET or bool(value))
 
 
 def _category(notice: Notice) -> type[Warning]:
