@@ -64,6 +64,7 @@ def figures(index: Index, queries: dict[str, str], qrels: TrecTable) -> None:
             for at, ranker in enumerate((StructuredSVM("map", bound="hinge"), LambdaMART(n_trees=40, max_leaves=8))):
                 scores = ranker.fit(made).predict(held_out)
                 scores = scores if held_out.rows is None else scores[held_out.rows]
+                assert held_out.doc_ids is not None
                 run = TrecTable.from_columns(held_out.qid, held_out.doc_ids, scores)
                 means[at] += evaluate_run(qrels.select(set(test)), run, "nDCG@10").means["nDCG@10"] / 2
         print(f"  {candidates} {depth:5d}: {rows:7.1f} rows a query, svm-map {means[0]:.3f}, lambdamart {means[1]:.3f}")

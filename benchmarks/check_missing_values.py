@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from rankwright import AutoRanker, RankingData, evaluate, read_data
 
 SHARE, CUTS = 0.19, 4
-SETTINGS: tuple[dict[str, bool], ...] = ({}, {"fill_missing": True}, {"fill_missing": True, "explainable": True})
+SETTINGS: tuple[dict[str, Any], ...] = ({}, {"fill_missing": True}, {"fill_missing": True, "explainable": True})
 
 
 def with_holes(data: RankingData, at_random: bool, seed: int) -> RankingData:

@@ -290,8 +290,8 @@ def _show_model(console: Console, saved: SavedModel) -> None:
         _line(console, "settings", f"{changed} (the others are the defaults: --json)")
     queries, skipped = training.pop("queries", None), training.pop("queries_skipped", 0)
     if queries is not None:
-        more = f"; {skipped:,} more {'has' if skipped == 1 else 'have'} nothing to order" if skipped else ""
-        _line(console, "trained on", f"{counted(queries, 'query', 'queries')}{more}")
+        idle = f"; {skipped:,} more {'has' if skipped == 1 else 'have'} nothing to order" if skipped else ""
+        _line(console, "trained on", f"{counted(queries, 'query', 'queries')}{idle}")
     if "proved" in training:
         training["proved"] = f"{training.pop('of', '')} ≥ {_fact(training['proved'])}"
         training.pop("training", None)
