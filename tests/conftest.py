@@ -60,3 +60,15 @@ def browser():
         started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield started
         started.close()
+
+
+@pytest.fixture(autouse=True)
+def no_measure_of_a_test_stays():
+    """Take out the measures and rankers that a test registers."""
+    base, plugins = (sys.modules.get(name) for name in ("rankwright.measures.base", "rankwright.plugins"))
+    tables = [base.REGISTRY, plugins._REGISTERED] if base and plugins else []
+    before = [dict(table) for table in tables]
+    yield
+    for table, kept in zip(tables, before, strict=True):
+        table.clear()
+        table.update(kept)

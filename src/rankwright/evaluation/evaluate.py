@@ -248,7 +248,8 @@ def evaluate_rankings(
         nothing = ~resolved.has_relevant(rankings)
         values[nothing, column] = np.nan if empty == "skip" else float(empty)
         without |= nothing
-        definitions.append(f"{measure}: {resolved.definition()}, {ties}, empty query {empty}")
+        words = filter(None, (resolved.definition(), ties, f"empty query {empty}"))  # a user's may say nothing
+        definitions.append(f"{measure}: {', '.join(words)}")
     notes: tuple[str, ...] = ()
     facts = {"queries": rankings.n_queries, "without_relevant": int(without.sum())}
     if without.any():

@@ -15,6 +15,7 @@ from typing import Any
 
 from rankwright.errors import InputError
 from rankwright.measures.base import REGISTRY, BinaryMeasure, Measure, Rankings, register
+from rankwright.plugins import MEASURES, installed
 
 __all__ = [
     "BinaryMeasure",
@@ -24,6 +25,7 @@ __all__ = [
     "measure_names",
     "parse_goal",
     "parse_measure",
+    "parse_recorded",
     "parse_reported",
     "register",
 ]
@@ -40,6 +42,15 @@ _COMMA = re.compile(r",(?![^{]*\})")  # not those inside of braces
 def measure_classes() -> dict[str, type[Measure]]:
     """All registered measures by class name, exported by ``rankwright``."""
     return {kind.__name__: kind for kind in sorted(set(REGISTRY.values()), key=lambda kind: kind.name.lower())}
+
+
+def measure_class(name: str) -> type[Measure] | None:
+    """The measure of a name, which an installed package may have; None if there is none."""
+    if name.lower() not in REGISTRY:
+        for offered in installed(MEASURES).values():  # a module has registered its measures when it was loaded
+            if isinstance(offered, type) and issubclass(offered, Measure):
+                register(offered)
+    return REGISTRY.get(name.lower())
 
 
 def measure_names() -> list[str]:
@@ -68,7 +79,7 @@ def parse_measure(text: str | Measure) -> Measure:
     if match is None:
         raise InputError(f"measure {text!r} is not understood; expected for example nDCG@10 or P(rel=2)@5")
     name, inside, cutoff = match["name"], match["inside"], match["trec"] or match["cutoff"]
-    kind = REGISTRY.get(name.lower())
+    kind = measure_class(name)
     if kind is None:
         keys = difflib.get_close_matches(name.lower(), REGISTRY, n=4, cutoff=0.4)
         near = dict.fromkeys(REGISTRY[key].name for key in keys)
@@ -123,6 +134,30 @@ def parse_reported(text: str | Measure) -> Measure:
         reason = f"it needs {measure.needs}" if measure.needs else measure.evaluates_only
         raise InputError(f"{measure} cannot be reported here: {reason}")
     return measure
+
+
+@dataclasses.dataclass(frozen=True)
+class _Recorded(Measure):
+    """A measure by its name alone, whose values were computed elsewhere."""
+
+    text: str = ""
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def parse_recorded(text: str) -> Measure:
+    """The measure of values that are known already: a measure of a user's, whose code is not run, is its name.
+
+    Examples
+    --------
+    >>> print(parse_recorded("nDCG@10"), parse_recorded("MyMeasure@5"))
+    nDCG@10 MyMeasure@5
+    """
+    match = _WRITTEN.match(text)
+    if match is None or measure_class(match["name"]) is not None:
+        return parse_measure(text)
+    return _Recorded(text=text.strip())
 
 
 def _behind_at(kind: type[Measure], number: str, text: str) -> float:

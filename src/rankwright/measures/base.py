@@ -8,6 +8,7 @@ documents changes), `position_sum` (for the line search) and `oracle` (the most 
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -531,11 +532,19 @@ REGISTRY: dict[str, type[Measure]] = {}
 _Kind = TypeVar("_Kind", bound=type[Measure])
 
 
+def _home(kind: type) -> Any:
+    """The file of a class, of a plugin its content; None if it was typed."""
+    module = vars(sys.modules[kind.__module__]) if kind.__module__ in sys.modules else {}
+    return module.get("__content__") or module.get("__file__")
+
+
 def register(kind: _Kind) -> _Kind:
     """Class decorator: register a measure under its name and aliases."""
     for name in (kind.name, *kind.aliases):
         registered = REGISTRY.setdefault(name.lower(), kind)
-        if registered.__qualname__ != kind.__qualname__:
+        # A class that was typed may be typed again; of two files only the same may have the same measure.
+        homes = {_home(one) for one in (registered, kind)} - {None}
+        if registered.__qualname__ != kind.__qualname__ or len(homes) > 1:
             raise InputError(f"the name {name!r} is already taken by the measure {registered.name}")
         REGISTRY[name.lower()] = kind
     return kind
