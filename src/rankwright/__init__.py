@@ -39,6 +39,8 @@ if TYPE_CHECKING:  # the same names for type checkers, which see no table: `__al
     from rankwright.evaluation.significance import *
     from rankwright.exporting.export import *
     from rankwright.importing.importer import *
+    from rankwright.importing.libraries import *
+    from rankwright.importing.own_rankers import *
     from rankwright.io.detect import *
     from rankwright.io.folder import *
     from rankwright.io.frames import *
@@ -82,6 +84,7 @@ if TYPE_CHECKING:  # the same names for type checkers, which see no table: `__al
     from rankwright.models.sum import *
     from rankwright.nets.lambda_rank import *
     from rankwright.nets.model import *
+    from rankwright.plugins import *
     from rankwright.rankers.cross_validation import *
     from rankwright.text.analysis import *
     from rankwright.text.features import *
@@ -196,6 +199,8 @@ _HOMES = {
         "export_model",
     ),
     "rankwright.importing.importer": ("import_model",),
+    "rankwright.importing.libraries": ("LibraryRanker",),
+    "rankwright.importing.own_rankers": ("PythonRanker",),
     "rankwright.io.detect": (
         "read_data",
         "write_data",
@@ -246,6 +251,10 @@ _HOMES = {
         "RankNet",
     ),
     "rankwright.nets.model": ("NetModel",),
+    "rankwright.plugins": (
+        "load_plugin",
+        "register_ranker",
+    ),
     "rankwright.rankers.cross_validation": (
         "CrossValidation",
         "cross_validate",

@@ -140,7 +140,26 @@ def json_option(text: str = "Print one JSON object.") -> Any:
 
 def measure_option(text: str, *name: str, **settings: Any) -> Any:
     settings |= {"metavar": "NAME", "shell_complete": _complete_measure, "help": text}
-    return click.option("-m", "--measure", *name, **settings)
+    return together(click.option("-m", "--measure", *name, **settings), plugin_option)
+
+
+def _run_plugins(context: click.Context, _: click.Parameter, paths: tuple[Path, ...]) -> None:
+    from rankwright.plugins import load_plugin
+
+    for path in () if context.resilient_parsing else paths:
+        load_plugin(path)
+
+
+plugin_option = click.option(
+    "--plugin",
+    type=FILE,
+    multiple=True,
+    is_eager=True,  # before measures and methods are looked up
+    expose_value=False,
+    callback=_run_plugins,
+    help="Python file with measures or rankers of yours, which is run; may be repeated.",
+)
+"""Comes with every option for a measure."""
 
 
 def seed_option(text: str = "Random seed.") -> Any:
@@ -388,7 +407,8 @@ def settings_of(method: Method, options: Mapping[str, Any], settings: Sequence[s
         if "feature_map" in given:
             maps = [part.strip() for part in given["feature_map"].split(",")]
             given["feature_map"] = [None if part in ("", "-") else part for part in maps]
-    return given | assigned(settings, [name for name, parameter in parameters.items() if parameter.is_assigned])
+    names = [name for name, parameter in parameters.items() if parameter.is_assigned]
+    return given | assigned(settings, None if method.is_open else names)
 
 
 def given_options() -> dict[str | None, str]:
@@ -410,17 +430,20 @@ def _option(parameter: str) -> str:
 _WORDS = {"true": True, "false": False, "none": None}
 
 
-def assigned(settings: Sequence[str], names: Sequence[str]) -> dict[str, Any]:
-    """``NAME=VALUE`` settings; a value is true, false or none in any case, or a Python literal, otherwise text."""
+def assigned(settings: Sequence[str], names: Sequence[str] | None) -> dict[str, Any]:
+    """``NAME=VALUE`` settings; a value is true, false or none in any case, or a Python literal, otherwise text.
+
+    `names`: those that there are; None: any.
+    """
     from rankwright.rankers.parameters import hint
 
     values = {}
     for setting in settings:
         name, equals, text = setting.partition("=")
         name = name.strip().replace("-", "_")
-        if not equals or name not in names:
-            meant = hint(name, names) if equals else ""
-            expected = meant or f"expected NAME=VALUE with one of {', '.join(sorted(names))}"
+        if not equals or (names is not None and name not in names):
+            meant = hint(name, names or ()) if equals else ""
+            expected = meant or "expected NAME=VALUE" + (f" with one of {', '.join(sorted(names))}" if names else "")
             raise InputError(f"--set is {setting!r}; {expected}")
         values[name] = _literal(text.strip())
     return values

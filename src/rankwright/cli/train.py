@@ -44,7 +44,7 @@ from rankwright.cli.options import (
 from rankwright.cli.precompile import COMPILING, noting_compilation, precompiling
 from rankwright.cli.printing import RETURN, LiveLine, counted, inform, note, print_json, styled, warn
 from rankwright.errors import InputError
-from rankwright.training.methods import Method, parse_method
+from rankwright.training.methods import METHODS, Method, parse_method
 
 if TYPE_CHECKING:
     from rankwright.cluster.journal import Journal
@@ -67,7 +67,8 @@ _SET_HELP = "Any other parameter of the method, such as n_trees=500 or hidden=15
 _CONTINUE_HELP = "Start from the weights of a saved model, and its C unless --C or --valid is given."
 _SECTIONS = {
     "What and where": (
-        "target", "method", "valid", "cv", "measure", "seed", "threads", "device", "engine", "resume", "as_json",
+        "target", "method", "valid", "cv", "measure", "plugin",
+        "seed", "threads", "device", "engine", "resume", "as_json",
     ),
     "Method auto": (),
     "Data": ("group", "valid_group", "negative_as_zero", "columns", "clean", "clean_scaled", "clean_above"),
@@ -143,6 +144,8 @@ def command(
       linear, by classes   svm-acc, svm-acc2, svm-acc3, svm-acc4
       nets and steps       lambdarank, ranknet, lambdaboost
       trees                lambdamart, mcrank, mcrank-ordinal
+      other libraries      lightgbm, xgboost, catboost, with their parameters by --set
+      yours                python:mine.py:MyRanker, and what --plugin registers
 
     svm-ndcg, svm-mrr and dorm are for the first 10 ranks, svm-ndcg@K, svm-mrr@K and dorm@K for the first K.
 
@@ -171,6 +174,7 @@ def command(
       rankwright train train.txt --method svm-acc3 --bins 50 --no-standardize --valid vali.txt -o model.rkw
       rankwright train train.txt --method lambdamart --valid vali.txt --set max_leaves=10 -o model.rkw
       rankwright train train.txt --method lambdarank --valid vali.txt --set hidden=15 -o model.rkw
+      rankwright train train.txt --method lightgbm --valid vali.txt --set num_leaves=15 -o model.rkw
       rankwright train train.txt --method svm-map --C 10 --clean --clean-scaled -o model.rkw
       rankwright train train.txt --method svm-map --device cuda -o model.rkw
       rankwright train big.partitions --method svm-map --engine dask://scheduler:8786 -o model.rkw
@@ -204,7 +208,8 @@ def command(
     with engine_started(engine) as started, _journal(engine, resume, target) as journal:
         inputs = (features, group), (valid, valid_group), (start, saved)
         read = partial(read, engine=started)
-        trained, facts = _trained(decided, method.strip().lower(), read, *inputs, target, journal, clicks)
+        known = method.strip().lower() if chosen.name in METHODS else "lightgbm"  # what is compiled of all others
+        trained, facts = _trained(decided, known, read, *inputs, target, journal, clicks)
         if journal is not None and facts["interrupted"]:
             note(_resume_hint(journal))
         elif journal is not None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,12 +17,15 @@ from rankwright.committee.filling import Filling
 from rankwright.data.dataset import RankingData, column_of, default_names, some_queries
 from rankwright.data.places import place_of
 from rankwright.errors import InputError
+from rankwright.importing.libraries import LIBRARIES, LibraryRanker
+from rankwright.importing.own_rankers import RANKER, PythonRanker
 from rankwright.maxmargin.ranking_svm import RankingSVM
 from rankwright.maxmargin.structured_svm import StructuredSVM
 from rankwright.measures import Measure, Rankings, parse_measure
 from rankwright.models.linear import LinearModel
 from rankwright.models.sum import interpolate
 from rankwright.nets.lambda_rank import LambdaRank
+from rankwright.plugins import PYTHON, ranker_named
 from rankwright.rankers.background import spread_within
 from rankwright.rankers.base import Ranker, Task
 from rankwright.rankers.cross_validation import FOLDS, Folds, by_content, cross_validate, notify, query_values
@@ -151,9 +155,26 @@ CANDIDATES = (
 """Rankers of which the committee is made, those that need least time first."""
 
 _NAMES = tuple(candidate.name for candidate in CANDIDATES)
+_ALL_NAMES = (*_NAMES, *LIBRARIES)
 _MEMBERS = Rule(
-    f"names from {', '.join(_NAMES)}", lambda value: is_list(value) and all(name in _NAMES for name in value)
+    f"names from {', '.join(_ALL_NAMES)}, or rankers of yours ({RANKER.expected})",
+    lambda value: is_list(value) and all(_is_member(member) for member in value),
 )
+
+
+def _is_member(member: Any) -> bool:
+    if not isinstance(member, str):
+        return RANKER.accepts(member)
+    return member in _ALL_NAMES or member.startswith(PYTHON) or ranker_named(member) is not None
+
+
+def _candidate(member: Any) -> _Candidate:
+    """Another library, or a ranker of the user's, as a member."""
+    if isinstance(member, str) and member in LIBRARIES:
+        return _Candidate(member, partial(LibraryRanker, member), linear=False)
+    return _Candidate(PythonRanker(member).method_name(), partial(PythonRanker, member), linear=False)
+
+
 _EXPLAINABLE = Option(AUTO, "Linear members only, so that the model is one weight per feature.")
 _FILL = Option(AUTO, "Keep linear members where values are missing: their mean, and a column that says where.")
 _MINUTES = Option(AUTO, "Stop after about so many minutes, with the members finished by then.", metavar="N")
@@ -180,9 +201,11 @@ class AutoRanker(Ranker):
 
     Parameters
     ----------
-    members : sequence of str, optional
-        Rankers to choose from; default all: ``svm-map``, ``rank-svm``, ``svm-ndcg-nc``, ``lambdarank-linear``,
-        ``lambdamart-4`` (4 leaves, random nodes) and ``lambdamart-10`` (10 leaves).
+    members : sequence, optional
+        Rankers to choose from; default: ``svm-map``, ``rank-svm``, ``svm-ndcg-nc``, ``lambdarank-linear``,
+        ``lambdamart-4`` (4 leaves, random nodes) and ``lambdamart-10`` (10 leaves). Also ``lightgbm``, ``xgboost``,
+        ``catboost`` (see :class:`LibraryRanker`), and rankers of yours: ``"python:mine.py:MyRanker"``, registered
+        names, classes and objects (see :class:`PythonRanker`).
     explainable : bool
         Linear members only: the model is one weight per feature.
     minutes : float, optional
@@ -236,7 +259,7 @@ class AutoRanker(Ranker):
     _nothing: ClassVar[str] = "all weights are 0"
 
     _: KW_ONLY
-    members: Sequence[str] | None = parameter(None, _MEMBERS, NONE)
+    members: Sequence[Any] | None = parameter(None, _MEMBERS, NONE)
     explainable: bool = parameter(False, FLAG, option=_EXPLAINABLE)
     minutes: float | None = parameter(None, POSITIVE, NONE, option=_MINUTES)
     fill_missing: bool = parameter(False, FLAG, option=_FILL)
@@ -254,7 +277,10 @@ class AutoRanker(Ranker):
 
     def _candidates(self, numbers: RankingData) -> tuple[tuple[_Candidate, ...], LeftOut | None]:
         """The members to try, given the data for linear ones, and those that cannot use it."""
-        listed = [candidate for candidate in CANDIDATES if self.members is None or candidate.name in self.members]
+        members = _NAMES if self.members is None else self.members
+        ours = {member for member in members if isinstance(member, str)}.intersection(_NAMES)
+        listed = [candidate for candidate in CANDIDATES if candidate.name in ours]
+        listed += [_candidate(member) for member in members if not (isinstance(member, str) and member in ours)]
         usable = [candidate for candidate in listed if candidate.linear or not self.explainable]
         if not usable:
             raise InputError("members names no linear ranker, but explainable allows no others; expected at least one")
@@ -463,7 +489,7 @@ class _Clock:
 def _setting(fitted: Any) -> str:
     if fitted.rounds is not None:
         return f"{fitted.rounds.kept:,} {fitted.rounds.unit}"
-    return f"C {fitted.C:g}"
+    return "fitted" if fitted.C is None else f"C {fitted.C:g}"
 
 
 def _why(refused: InputError, numbers: RankingData) -> str:

@@ -113,6 +113,12 @@ def import_model(
     return SavedModel(imported.model, library, training={"imported from": KINDS[library], **facts})
 
 
+def model_from(content: bytes, name: str, n_features: int, names: tuple[str, ...]) -> Any:
+    """The model of what a library saves, with these names of the features, empty for none; ``name`` is for errors."""
+    _, read = _format_of(ModelFile(name, content))
+    return read(ImportSettings(n_features=n_features, names=names)).model
+
+
 def _format_of(file: ModelFile) -> Format:
     content = file.content
     if not content.strip():

@@ -201,7 +201,7 @@ def tree_model(
             raise file.error(f"tree {number} (from 0): {error.message}") from None
     if constant != 0.0 and settings.constant:
         built.append(Nodes([_Node(value=constant)]).tree(1.0, 0))
-    listed = None if names is None else tuple(names[start:])
+    listed = settings.named(names, start)
     if listed is not None and len(listed) != n:
         raise file.error(f"has names for {len(listed):,} of {n:,} features; expected one for each")
     shifted = {feature - start: values for feature, values in (categories or {}).items()}
@@ -224,7 +224,7 @@ def linear_model(
     first = int(used[0]) if len(used) else start
     coef = np.zeros(feature_count(file, settings, len(weights), len(weights), first, start))
     coef[: len(weights) - start] = weights[start:]
-    return with_constant(LinearModel(coef, None if names is None else tuple(names[start:])), constant, settings)
+    return with_constant(LinearModel(coef, settings.named(names, start)), constant, settings)
 
 
 def with_constant(model: LinearModel | NetModel, constant: float, settings: ImportSettings) -> Any:

@@ -23,12 +23,22 @@ _DIGITS = 18  # of a whole number: more than any of a model
 
 @dataclass(frozen=True)
 class ImportSettings:
-    """How a model is taken over: see :func:`rankwright.import_model`."""
+    """How a model is taken over: see :func:`rankwright.import_model`.
+
+    `names`: those of the features instead of the file's; empty: none.
+    """
 
     first_feature: int | None = None
     n_features: int | None = None
     all_trees: bool = False
     constant: bool = True
+    names: tuple[str, ...] | None = None
+
+    def named(self, names: Sequence[str] | None, first: int) -> tuple[str, ...] | None:
+        """The names of the features, from the number of the first on."""
+        if self.names is not None:
+            return self.names or None
+        return None if names is None else tuple(names[first:])
 
     def start(self, numbered_from: int) -> int:
         """The number that the file gives to the first feature; the format counts from `numbered_from`."""

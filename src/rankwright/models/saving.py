@@ -87,8 +87,16 @@ KINDS = _Kinds()
 def kind_of(model: Any) -> tuple[str, ModelKind]:
     name = KINDS.of(model)
     if name is None:
+        if why_not_saved(model):
+            raise InputError(why_not_saved(model))
         raise InputError(f"a {type(model).__name__} cannot be saved; expected one of: {', '.join(KINDS)}")
     return name, KINDS[name]
+
+
+def why_not_saved(model: Any) -> str:
+    """Why no file can hold a model: it, or a part of it, is an object of a user's class; empty if one can."""
+    parts = [model, *getattr(model, "parts", ())]
+    return next((part.not_saved for part in parts if hasattr(part, "not_saved")), "")
 
 
 def version_of(model: Any) -> int:

@@ -46,6 +46,7 @@ class Kind(StrEnum):
     OVERFLOW = "overflow"  # the weights grew without bounds
     OTHER_FEATURES = "other features"  # the background model knows other features than the data has
     CUT_WEIGHTS = "cut weights"  # clicks at positions hardly ever looked at
+    UNWEIGHTED = "unweighted"  # a ranker of the user's takes no weights
     SHARED_QUERIES = "shared queries"  # validation queries are also in the training data
 
 

@@ -180,6 +180,10 @@ POSITIVES = Rule("numbers above 0", lambda value: is_list(value) and all(map(POS
 NOT_NEGATIVE = Rule("a number of at least 0", lambda value: is_number(value) and value >= 0, float)
 SHARE = Rule("a share above 0 and up to 1", lambda value: is_number(value) and 0 < value <= 1, float)
 MEASURE = Rule("a measure such as 'ndcg@10'", _is_measure)
+SETTINGS = Rule(
+    "a mapping of names to values",
+    lambda value: isinstance(value, Mapping) and all(isinstance(name, str) for name in value),
+)
 FUNCTION = Rule("a function", callable)
 DEVICE = Rule("cpu or cuda", lambda value: isinstance(value, str) and value in ("cpu", "cuda"))
 THREADS = Rule("a number of threads, or -1 for all cores", lambda value: _is_integer(value) and value != 0)

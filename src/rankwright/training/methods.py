@@ -2,7 +2,7 @@
 
 The names are those of `rankwright train --method` and of experiment files. What can be set follows from the estimator's
 own parameters. Estimators are imported when first needed. Also here: methods as other libraries call them, for hints in
-errors: `LGBMRanker` is lambdamart here, and so is RankLib's 6.
+errors: `LGBMRanker` is lightgbm here, and so is RankLib's 6.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rankwright.errors import InputError
+from rankwright.measures import measure_class
+from rankwright.plugins import PYTHON, ranker_named, ranker_names
 from rankwright.rankers.parameters import LINEAR, NONE, Option, Parameter, declared, integer
 
 BINS = Parameter(
@@ -37,13 +39,15 @@ class Method:
     """A method that can be trained.
 
     `name`: without a cutoff. `kind`: the public name of its estimator. `presets`: the parameters that make the
-    estimator this method. `without`: parameters of the estimator that mean nothing to this method.
+    estimator this method. `without`: parameters of the estimator that mean nothing to this method. `is_open`: whether
+    it takes any other parameter, too, as those of another library or of a user's class.
     """
 
     name: str
     kind: str
     presets: Mapping[str, Any] = field(default_factory=dict)
     without: tuple[str, ...] = ()
+    is_open: bool = False
 
     @property
     def loss(self) -> str | None:
@@ -89,6 +93,10 @@ class Method:
         """An estimator with these settings."""
         if "losses" in settings:
             settings["loss"] = settings.pop("losses")
+        if self.is_open:
+            known = declared(self.estimator)
+            others = {name: settings.pop(name) for name in list(settings) if name not in known}
+            settings["settings"] = others or None
         return self.estimator(**dict(self.presets) | settings)
 
     def at(self, cutoff: int) -> Method:
@@ -99,6 +107,10 @@ class Method:
 
 def _for_loss(name: str, loss: str, *without: str) -> Method:
     return Method(name, "StructuredSVM", {"loss": loss}, ("loss", "loss_weights", "slack", *without))
+
+
+def _of_others(name: str, kind: str, preset: str) -> Method:
+    return Method(name, kind, {preset: name}, (preset, "settings"), is_open=True)
 
 
 METHODS = {
@@ -125,6 +137,9 @@ METHODS = {
         Method("lambdamart", "LambdaMART"),
         Method("mcrank", "McRank"),
         Method("mcrank-ordinal", "McRank", {"link": "ordinal"}),
+        _of_others("lightgbm", "LibraryRanker", "library"),
+        _of_others("xgboost", "LibraryRanker", "library"),
+        _of_others("catboost", "LibraryRanker", "library"),
     )
 }
 """Every method, by its name without a cutoff."""
@@ -160,7 +175,7 @@ LISTED = ", ".join(f"{name}, {name}@K" if METHODS[name].takes_cutoff else name f
 
 
 def parse_method(text: str) -> Method:
-    """Look up a method by name.
+    """Look up a method by name; code of users is not run here.
 
     Examples
     --------
@@ -175,12 +190,26 @@ def parse_method(text: str) -> Method:
         if not (cutoff.isdecimal() and int(cutoff) > 0):
             raise InputError(f"the cutoff of the method {text!r} is {cutoff!r}; expected a whole number from 1")
         return method.at(int(cutoff))
+    own = _own_method(text.strip())
+    if own is not None:
+        return own
     theirs = counterpart(text)
     if theirs:
         raise InputError(f"unknown method {text!r}; {theirs}")
     near = difflib.get_close_matches(name.replace("_", "-"), NAMES, n=3, cutoff=0.55)
     hint = f"did you mean {' or '.join(near)}? " if near else ""
-    raise InputError(f"unknown method {text!r}; {hint}methods: {LISTED}")
+    others = "".join(f", {name}" for name in ranker_names())
+    raise InputError(f"unknown method {text!r}; {hint}methods: {LISTED}{others}, {PYTHON}FILE.py:CLASS")
+
+
+def _own_method(text: str) -> Method | None:
+    """A ranker of the user's, by its file or by a registered name, or svm-LOSS for a measure of theirs; else None."""
+    if text.startswith(PYTHON) or ranker_named(text) is not None:
+        return _of_others(text, "PythonRanker", "ranker")
+    start, _, loss = text.lower().partition("-")
+    kind = measure_class(loss.partition("@")[0].removesuffix("-nc")) if start == "svm" else None
+    is_own = kind is not None and not kind.__module__.startswith("rankwright.") and bool(kind.feature_maps)
+    return _for_loss(text.lower(), loss) if is_own else None
 
 
 def estimator_of(text: str) -> str:
@@ -189,15 +218,16 @@ def estimator_of(text: str) -> str:
     Examples
     --------
     >>> estimator_of("XGBRanker")
-    'XGBRanker of XGBoost is LambdaMART here'
+    'XGBRanker of XGBoost is LibraryRanker("xgboost") here'
     """
-    return counterpart(text, {name: method.kind for name, method in METHODS.items()})
+    calls = {name: f'{method.kind}("{name}")' if method.is_open else method.kind for name, method in METHODS.items()}
+    return counterpart(text, calls)
 
 
 _SAME = {
-    "LightGBM": {"lambdamart": "lgbmranker lightgbm lgbm gbdt"},
-    "XGBoost": {"lambdamart": "xgbranker xgboost xgb rankndcg rankmap"},
-    "CatBoost": {"ranknet": "pairlogit"},
+    "LightGBM": {"lightgbm": "lgbmranker lgbm gbdt"},
+    "XGBoost": {"xgboost": "xgbranker xgb rankndcg rankmap"},
+    "CatBoost": {"catboost": "catboostranker yetirank", "ranknet": "pairlogit"},
     "RankLib": {"ranknet": "1", "lambdarank": "5", "lambdamart": "6"},
     "SVMlight": {"rank-svm": "svmrank svmranklearn svmlight"},
     "TensorFlow Ranking": {"ranknet": "pairwiselogisticloss", "rank-svm": "pairwisehingeloss"},
@@ -208,7 +238,7 @@ _NEAREST = {
     "LightGBM": {"lambdamart": "rankxendcg dart goss", "mcrank": "lgbmregressor lgbmclassifier"},
     "XGBoost": {"lambdamart": "rankpairwise", "mcrank": "xgbregressor xgbclassifier"},
     "CatBoost": {
-        "lambdamart": "catboostranker catboost yetirank yetirankpairwise querysoftmax stochasticrank",
+        "catboost": "yetirankpairwise querysoftmax stochasticrank",
         "mcrank": "queryrmse catboostregressor catboostclassifier",
     },
     "RankLib": {
@@ -248,7 +278,7 @@ def counterpart(text: str, called: Mapping[str, str] | None = None) -> str:
     Examples
     --------
     >>> counterpart("LGBMRanker"), counterpart("6")
-    ('LGBMRanker of LightGBM is lambdamart here', '6 of RankLib is lambdamart here')
+    ('LGBMRanker of LightGBM is lightgbm here', '6 of RankLib is lambdamart here')
     >>> counterpart("ListNet"), counterpart("StructuredSVM")
     ('ListNet of RankLib is not here, the nearest is svm-map', 'StructuredSVM is svm-map here')
     """

@@ -212,7 +212,7 @@ def plan(
     defaults = method.defaults()
     parameters = dict(settings or {})
     unknown = [name for name in parameters if name not in defaults]
-    if unknown:
+    if unknown and not method.is_open:
         meant = hint(unknown[0], defaults) or f"expected one of {', '.join(sorted(defaults))}"
         raise InputError(f"{method.name} has no parameter {unknown[0]!r}; {meant}")
     bins = parameters.pop("bins", None)
