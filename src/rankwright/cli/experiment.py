@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rankwright.experiments.running import Status
 
 _DATA_HELP = "Folder for data files that are not next to FILE.  [default: the folder in RANKWRIGHT_DATA]"
+_PLUGINS_HELP = "Run Python code that FILE names: plugins, and methods such as python:mine.py:MyRanker."
 _THREADS_HELP = (
     "Number of methods to train in parallel; the results do not depend on it.  "
     "[default: all cores; with --device cuda, at most 4]"
@@ -66,8 +67,9 @@ def init(file: Path) -> None:
 @command.command("check")
 @click.argument("file", type=FILE)
 @click.option("--data", type=FILE, metavar="FOLDER", help=_DATA_HELP)
+@click.option("--plugins", is_flag=True, help=_PLUGINS_HELP)
 @click.pass_context
-def check(ctx: click.Context, file: Path, data: Path | None) -> None:
+def check(ctx: click.Context, file: Path, data: Path | None, plugins: bool) -> None:
     """Find the mistakes in FILE before anything runs, each with its line.
 
     \b
@@ -76,7 +78,7 @@ def check(ctx: click.Context, file: Path, data: Path | None) -> None:
     """
     from rankwright.experiments.checks import check_text, read_text
 
-    experiment, problems = check_text(read_text(file), file, data=data)
+    experiment, problems = check_text(read_text(file), file, data=data, plugins=plugins)
     for problem in problems:
         inform(str(problem))
     if experiment is None:
@@ -94,9 +96,16 @@ def check(ctx: click.Context, file: Path, data: Path | None) -> None:
 @click.option("--data", type=FILE, metavar="FOLDER", help=_DATA_HELP)
 @output_option("Results folder, instead of the output in FILE.", "output", metavar="FOLDER", required=False)
 @device_option
+@click.option("--plugins", is_flag=True, help=_PLUGINS_HELP)
 @click.pass_context
 def run(
-    ctx: click.Context, file: Path, threads: int | None, data: Path | None, output: Path | None, device: str | None
+    ctx: click.Context,
+    file: Path,
+    threads: int | None,
+    data: Path | None,
+    output: Path | None,
+    device: str | None,
+    plugins: bool,
 ) -> None:
     """Run the experiment in FILE, or resume it after an interruption.
 
@@ -115,7 +124,7 @@ def run(
     from rankwright.experiments.checks import load_experiment
     from rankwright.experiments.running import default_jobs, run_experiment
 
-    experiment = load_experiment(file, data=data)
+    experiment = load_experiment(file, data=data, plugins=plugins)
     line = _Line()
     began = time.monotonic()
     try:

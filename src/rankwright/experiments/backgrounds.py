@@ -25,6 +25,7 @@ from rankwright.data.dataset import MissingFeaturesError, RankingData
 from rankwright.errors import InputError
 from rankwright.evaluation.evaluate import evaluate
 from rankwright.experiments.config import ADAPT, Background, BackgroundSource, DataSource, MethodSpec
+from rankwright.experiments.own_code import code_of_method, portable
 from rankwright.experiments.preparing import Progress, code_version, file_hashes, hash_of, joined, kept_facts
 from rankwright.experiments.tuning import MethodOutcome, run_method, without_none
 from rankwright.io.detect import read_data
@@ -40,8 +41,9 @@ _AUTO = "auto"
 
 
 def settings_of(spec: MethodSpec) -> dict[str, Any]:
-    """Everything that affects the outcome of a method; a model file counts by its content."""
-    settings, path = spec.settings(), spec.parameters.get("background")
+    """Everything that affects the outcome of a method; a model file counts by its content, and so does own code."""
+    settings, path, code = portable(spec.settings()), spec.parameters.get("background"), code_of_method(spec)
+    settings |= {"code": code} if code else {}
     return settings if path is None else settings | {"background": hashlib.sha256(Path(path).read_bytes()).hexdigest()}
 
 

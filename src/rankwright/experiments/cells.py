@@ -25,9 +25,10 @@ from rankwright.errors import InputError
 from rankwright.evaluation.evaluate import Evaluation, Judgements, evaluate, evaluate_run
 from rankwright.evaluation.render import plain
 from rankwright.experiments.backgrounds import run_adapt, settings_of
-from rankwright.experiments.config import ADAPT, FEATURE, HINDSIGHT, Background, Experiment, MethodSpec
+from rankwright.experiments.config import ADAPT, FEATURE, HINDSIGHT, SCORES, Background, Experiment, MethodSpec
+from rankwright.experiments.own_code import of_retrieved, read_scores, with_scores_of
 from rankwright.experiments.preparing import Prepared, Split, code_version, hash_of, pieces_of, without_columns
-from rankwright.experiments.tuning import MethodOutcome, run_method
+from rankwright.experiments.tuning import NOT_SAVED, MethodOutcome, run_method
 from rankwright.io.files import replace_file
 from rankwright.io.tables import parse_json
 from rankwright.io.trec import read_qrels
@@ -70,8 +71,9 @@ class Cell:
 
     @property
     def is_done(self) -> bool:
-        """Whether its file exists, and its model if models are kept."""
-        return self.file.is_file() and (self.model is None or self.model.is_file())
+        """Whether its file exists, and its model if models are kept, or the reason why it cannot be."""
+        kept = self.model is None or self.model.is_file() or self.model.with_suffix(NOT_SAVED).is_file()
+        return self.file.is_file() and kept
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,7 @@ class Failure:
 
 def make_cell(experiment: Experiment, prepared: Prepared, number: int, split: Split, spec: MethodSpec) -> Cell:
     """The cell of a method on a split; ``number`` counts splits from 1."""
+    spec = with_scores_of(spec, prepared.name, number)
     convention = experiment.convention or ("letor" if prepared.qrels is None else "trec")
     hides_best = prepared.source.without_best and not spec.is_feature
     best = prepared.best if spec.method == HINDSIGHT or hides_best else None
@@ -145,11 +148,14 @@ def run_cell(cell: Cell) -> Failure | None:
                 hidden = [cell.best]
                 train, test = without_columns(train, hidden), without_columns(test, hidden)
                 valid = None if valid is None else without_columns(valid, hidden)
-            if cell.backgrounds:
+            if spec.method.startswith(SCORES):
+                outcome, scores = read_scores(spec, test)
+            elif cell.backgrounds:
                 outcome = run_adapt(spec, train, valid, cell.backgrounds, seed=cell.seed, threads=cell.threads)
             else:
                 outcome = run_method(spec, train, valid, seed=cell.seed, threads=cell.threads)
-            scores = outcome.model.predict(test, missing_as_zero=bool(cell.backgrounds))  # checked before
+            if not spec.method.startswith(SCORES):
+                scores = outcome.model.predict(test, missing_as_zero=bool(cell.backgrounds))  # checked before
             judged = None if cell.qrels is None else Judgements(read_qrels(cell.qrels).select(test.query_ids))
             evaluation = _tested(cell, test, scores, judged)
             shown = {"rankings": top_documents(test, scores, judged), "relevant": relevant_counts(test, judged)}
@@ -166,6 +172,8 @@ def run_cell(cell: Cell) -> Failure | None:
 
 def _tested(cell: Cell, test: RankingData, scores: Array, judged: Judgements | None) -> Evaluation:
     """The test queries evaluated, with all their judgements if the data set has more than its rows."""
+    if np.isnan(scores).any():
+        return of_retrieved(test, scores, judged, cell.evaluated)
     if judged is None:
         return evaluate(test, scores, **cell.evaluated)
     assert test.doc_ids is not None
@@ -224,7 +232,7 @@ def top_documents(test: RankingData, scores: Array, judged: Judgements | None = 
     `test`: the test queries. `scores`: one score per document, in the caller's order. `judged`: all judgements; then a
     document that is not judged has no grade, and equal scores are those of a run.
     """
-    scores = np.asarray(scores, np.float64)
+    scores = np.nan_to_num(np.asarray(scores, np.float64), nan=-_LARGEST)  # last
     scores = scores if test.rows is None else scores[test.rows]
     if judged is not None:
         scores = np.clip(scores, -_LARGEST, _LARGEST).astype(np.float32)

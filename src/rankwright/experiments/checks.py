@@ -21,6 +21,7 @@ from rankwright.experiments.config import (
     BEST_FEATURE,
     FEATURE,
     HINDSIGHT,
+    SCORES,
     BackgroundSource,
     DataSource,
     Experiment,
@@ -28,6 +29,7 @@ from rankwright.experiments.config import (
     Protocol,
 )
 from rankwright.experiments.data_checks import Finder, check_data, find
+from rankwright.experiments.own_code import allowed_code, check_scores
 from rankwright.experiments.toml import Problems, nearest, parse_toml
 from rankwright.experiments.tuning import make_plan
 from rankwright.io.files import open_plain
@@ -50,6 +52,7 @@ _EXPERIMENT = {
     "convention": toml.choice(CONVENTIONS),
     "empty": toml.EMPTY,
     "choose_by": toml.TEXT,
+    "plugins": toml.TEXTS,
 }
 _PROTOCOL: dict[str, dict[str, Rule]] = {
     "trials": {"trials": toml.SPLITS, "train": toml.SIZE, "valid": toml.SIZE, "test": toml.SIZE},
@@ -78,6 +81,7 @@ _ADAPT_NAMES = [ADAPT + name for name in (*METHODS, "auto")]
 _KEYS = {
     "name": toml.TEXT,
     "method": toml.TEXT,
+    "scores": toml.TEXT,
     "parameters": toml.TABLE,
     "grid": toml.TABLE,
     "random": toml.TABLE,
@@ -110,7 +114,7 @@ _ADAPT_PARAMETERS: dict[str, tuple[Rule, tuple[str, ...]]] = {
 }
 
 
-def load_experiment(path: str | Path, *, data: str | Path | None = None) -> Experiment:
+def load_experiment(path: str | Path, *, data: str | Path | None = None, plugins: bool = False) -> Experiment:
     """Read an experiment file; raise the first mistake in it.
 
     Parameters
@@ -119,12 +123,14 @@ def load_experiment(path: str | Path, *, data: str | Path | None = None) -> Expe
         The TOML file. Its paths are relative to its folder.
     data : path, optional
         Folder for data files that are not found there. Default: the environment variable RANKWRIGHT_DATA.
+    plugins : bool
+        Whether Python code that the file names may be run; otherwise it is an error to name some.
 
     Examples
     --------
     >>> experiment = load_experiment("exp.toml")  # doctest: +SKIP
     """
-    experiment, problems = check_text(read_text(path), path, data=data)
+    experiment, problems = check_text(read_text(path), path, data=data, plugins=plugins)
     if problems:
         more = f" (and {len(problems) - 1} more: see `rankwright experiment check`)" if len(problems) > 1 else ""
         first = problems[0]
@@ -145,7 +151,7 @@ def read_text(path: str | Path) -> str:
 
 
 def check_text(
-    text: str, path: str | Path, *, data: str | Path | None = None
+    text: str, path: str | Path, *, data: str | Path | None = None, plugins: bool = False
 ) -> tuple[Experiment | None, list[InputError]]:
     """Turn a TOML text into an experiment, and list its mistakes.
 
@@ -157,6 +163,8 @@ def check_text(
         Its file; paths in the text are relative to the folder of this file.
     data : path, optional
         Folder for data files that are not found there. Default: the environment variable RANKWRIGHT_DATA.
+    plugins : bool
+        Whether Python code that the file names may be run.
 
     Returns
     -------
@@ -172,10 +180,13 @@ def check_text(
     problems = Problems(lines, path)
     for key in tables:
         problems.choice(key, _SECTIONS, "section", key)
-    common, choose_by = _common(problems.at("experiment"), tables.get("experiment", {}))
     # Files are searched next to the experiment file, then in the data folder.
     more = data if data is not None else os.environ.get(_DATA_VARIABLE)
     folders = [Path(path).parent, *([Path(more)] if more else [])]
+    loaded = allowed_code(problems, tables, folders, plugins)
+    if loaded is None:  # own measures and rankers would be unknown
+        return None, problems.found
+    common, choose_by = _common(problems.at("experiment"), tables.get("experiment", {}))
     entries = _entries(problems, tables, "data")
     sources = [_data(problems.at("data", number), entry, choose_by, folders) for number, entry in enumerate(entries)]
     protocol = _protocol(problems, tables, sources)
@@ -183,6 +194,12 @@ def check_text(
     methods = [
         check_method(problems.at("method", number), entry, choose_by, validated, folders, entries)
         for number, entry in enumerate(_entries(problems, tables, "method"))
+    ]
+    methods = [
+        check_scores(problems.at("method", number), spec, sources, protocol, folders)
+        if spec is not None and spec.method.startswith(SCORES)
+        else spec
+        for number, spec in enumerate(methods)
     ]
     _check_names(problems.at("data"), sources)
     _check_names(problems.at("method"), methods)
@@ -202,7 +219,7 @@ def check_text(
         "output": f"{stem}-results",
         **common,
     }
-    common |= {"measures": tuple(common["measures"]), "tests": tuple(common["tests"])}
+    common |= {"measures": tuple(common["measures"]), "tests": tuple(common["tests"]), "plugins": loaded}
     common["output"] = Path(path).parent / common["output"]
     experiment = Experiment(
         data=tuple(source for source in sources if source is not None),
@@ -415,9 +432,11 @@ def check_method(
     """
     before = len(problems)
     entries = problems.table(table, _KEYS, "[[method]]")
+    if "scores" in entries:
+        return _check_scores(problems, entries)
     if "method" not in entries:
         if not isinstance(table, dict) or "method" not in table:
-            problems.add("[[method]] has no method; expected a name such as svm-map")
+            problems.add("[[method]] has no method; expected a name such as svm-map, or scores")
         return None
     text = entries["method"]
     if "choose_by" in entries:
@@ -448,6 +467,16 @@ def check_method(
         if len(problems) == before:
             spec = _completed(problems, spec, method, choose_by, validated)
     return None if len(problems) > before else spec
+
+
+def _check_scores(problems: Problems, entries: Mapping[str, Any]) -> MethodSpec | None:
+    """Scores of another system, with nothing to train; whether its files are there is checked later."""
+    others = [key for key in entries if key not in ("name", "scores", "trained_for")]
+    for key in others:
+        problems.add(f"[[method]] has scores and {key}; scores are used unchanged", key)
+    text = entries["scores"]
+    named = {"name": entries.get("name", text), "trained_for": entries.get("trained_for")}
+    return None if others else MethodSpec(method=f"{SCORES}{text}", **named)
 
 
 def _parsed(problems: Problems, text: str, names: Sequence[str]) -> Method | None:
@@ -602,7 +631,7 @@ def _check_parameters(
     for name in names:
         if name in not_set:
             problems.add(f"{name} cannot be set here: {not_set[name]}", name)
-        elif name not in settable:
+        elif name not in settable and not method.is_open:
             meant = hint(name, settable) or nearest(name, sorted(settable))
             problems.add(f"{text} has no parameter {name!r}; {meant}", name)
 

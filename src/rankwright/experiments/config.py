@@ -18,6 +18,7 @@ BACKGROUND = "background"
 BACKGROUNDS = "backgrounds"
 FEATURE = "feature:"
 BEST_FEATURE = "best-feature"
+SCORES = "scores:"
 HINDSIGHT = "best-feature:hindsight"
 CHOOSE_BY = parse_measure("nDCG@10")
 """What single features and adaptations are chosen by unless the file says otherwise."""
@@ -78,10 +79,10 @@ class MethodSpec:
     """One ``[[method]]`` entry.
 
     `method`: a method of `rankwright train`, ``feature:NAME``, ``feature:NUMBER``, ``best-feature``,
-    ``best-feature:hindsight`` or ``adapt:NAME``. `parameters`: of the estimator or the adaptation. `grid`: values to
-    choose from on validation data: lists, or ``{"low": …, "high": …}`` for random search. `random`: number of random
-    points of the grid to try; None: all points. `choose_by`: what chooses on validation data. `trained_for`: its row in
-    the criterion table.
+    ``best-feature:hindsight``, ``adapt:NAME`` or ``scores:FILE``. `parameters`: of the estimator or the adaptation.
+    `grid`: values to choose from on validation data: lists, or ``{"low": …, "high": …}`` for random search. `random`:
+    number of random points of the grid to try; None: all points. `choose_by`: what chooses on validation data.
+    `trained_for`: its row in the criterion table.
     """
 
     name: str
@@ -94,8 +95,8 @@ class MethodSpec:
 
     @property
     def is_feature(self) -> bool:
-        """Whether it is a single feature, with nothing to train."""
-        return self.method.startswith(FEATURE) or self.method in (BEST_FEATURE, HINDSIGHT)
+        """Whether it is a single feature, or has its scores in files, with nothing to train."""
+        return self.method.startswith((FEATURE, SCORES)) or self.method in (BEST_FEATURE, HINDSIGHT)
 
     def adapts(self, name: str) -> bool:
         """Whether the method uses the background of this name: any, unless it names some."""
@@ -151,7 +152,8 @@ class Experiment:
     `methods`: to train on each data set. `protocol`: for data without a split of their own. `measures`: for the test
     queries. `baseline`: name of the method that the others are compared with. `tests`, `correction`: as for
     :func:`rankwright.compare`. `seed`: of the splits, of random search and of the methods. `output`: the results
-    folder. `save_models`: whether to keep the models. `convention`, `empty`: as for :func:`rankwright.evaluate`; None:
+    folder. `plugins`: files with own measures and rankers, which were allowed. `save_models`: whether to keep the
+    models. `convention`, `empty`: as for :func:`rankwright.evaluate`; None:
     ``trec`` for collections and runs, else ``letor``. `text`: the text of the file.
     """
 
@@ -165,6 +167,7 @@ class Experiment:
     correction: str
     seed: int
     output: Path
+    plugins: tuple[Path, ...] = ()
     save_models: bool = False
     convention: str | None = None
     empty: Any = 0

@@ -33,7 +33,7 @@ from rankwright.experiments.cells import Cell, Failure, read_cell
 from rankwright.experiments.config import Experiment
 from rankwright.experiments.preparing import Prepared
 from rankwright.io.files import replace_file
-from rankwright.measures import Measure, parse_measure
+from rankwright.measures import Measure, parse_recorded
 from rankwright.reports.results import COLUMNS, FIGURES, HEALTH, MANIFEST, Score, read_manifest, read_rows, read_scores
 from rankwright.reports.statistics import averaged
 
@@ -93,7 +93,7 @@ class Results:
     @cached_property
     def measures(self) -> list[Measure]:
         """The measures."""
-        return [parse_measure(name) for name in self.manifest["measures"]]
+        return [parse_recorded(name) for name in self.manifest["measures"]]
 
     @property
     def failures(self) -> list[dict[str, Any]]:
@@ -234,7 +234,7 @@ def _check_manifest(manifest: dict[str, Any], path: Path) -> None:
         raise InputError(f"not the manifest of an experiment: {wrong[0]} is missing or damaged", path)
     try:
         for measure in manifest["measures"]:
-            parse_measure(measure)
+            parse_recorded(measure)
     except InputError as error:
         raise InputError(error.message, path) from None
 

@@ -28,6 +28,7 @@ from rankwright.experiments.config import ADAPT, HINDSIGHT, DataSource, Experime
 from rankwright.experiments.preparing import Prepared, prepare, splits_of, with_best
 from rankwright.experiments.results import Results, write_results
 from rankwright.io.files import remove_leftovers
+from rankwright.plugins import load_plugin
 from rankwright.reports.results import MANIFEST
 from rankwright.training.methods import parse_method
 
@@ -53,6 +54,7 @@ def run_experiment(
     data: str | Path | None = None,
     output: str | Path | None = None,
     device: str | None = None,
+    plugins: bool = False,
     progress: Callable[[Status], None] | None = None,
     command: str | None = None,
 ) -> Results:
@@ -71,6 +73,8 @@ def run_experiment(
         Results folder, instead of the one in the file.
     device : {"cpu", "cuda"}, optional
         Where methods are trained that do not set it themselves; those that cannot use a GPU stay on the CPU.
+    plugins : bool
+        Whether Python code that the file names (``plugins``, ``python:FILE.py:CLASS``) may be run.
     progress : callable, optional
         Called with a :class:`Status` at every change.
     command : str, optional
@@ -89,7 +93,7 @@ def run_experiment(
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs < 1:
         raise InputError(f"n_jobs is {n_jobs!r}; expected a positive integer")
     if not isinstance(experiment, Experiment):
-        experiment = load_experiment(experiment, data=data)
+        experiment = load_experiment(experiment, data=data, plugins=plugins)
     if output is not None:
         experiment = dataclasses.replace(experiment, output=Path(output))
     if device is not None:
@@ -111,7 +115,7 @@ def run_experiment(
                 watch.begun(cell)
                 watch.ended(cell, run_cell(cell))
         else:
-            _run_all(waiting, n_jobs, watch)
+            _run_all(waiting, n_jobs, watch, experiment.plugins)
     finally:  # also after an interruption: the results so far can be looked at
         session = {
             "command": command or "",
@@ -243,12 +247,13 @@ class _Watch:
         return expected / min(self._jobs, max(1, len(self._waiting)))
 
 
-def _run_all(waiting: Sequence[Cell], jobs: int, watch: _Watch) -> None:
+def _run_all(waiting: Sequence[Cell], jobs: int, watch: _Watch, plugins: Sequence[Path]) -> None:
     """Compute cells in several processes, ``jobs`` at a time."""
     queue = deque(waiting)
     while queue:
         others = set(multiprocessing.active_children())
-        pool = ProcessPoolExecutor(min(jobs, len(queue)), multiprocessing.get_context("spawn"), _begin_worker)
+        context = multiprocessing.get_context("spawn")
+        pool = ProcessPoolExecutor(min(jobs, len(queue)), context, _begin_worker, (plugins,))
         try:
             _run_until_broken(pool, queue, jobs, watch)
         except BaseException:
@@ -282,10 +287,15 @@ def _run_until_broken(pool: ProcessPoolExecutor, queue: deque[Cell], jobs: int, 
             watch.ended(cell, failure)
 
 
-def _begin_worker() -> None:
-    """Let a worker end at once with Ctrl-C or with the process of the experiment: half a cell is no result."""
+def _begin_worker(plugins: Sequence[Path]) -> None:
+    """Let a worker end at once with Ctrl-C or with the process of the experiment: half a cell is no result.
+
+    Own measures are known in it, too, before it is sent a cell that has some.
+    """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     end_with_parent()
+    for path in plugins:
+        load_plugin(path)
 
 
 def default_jobs(device: str | None = None) -> int:

@@ -25,15 +25,17 @@ from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError
 from rankwright.evaluation.evaluate import evaluate
 from rankwright.experiments.config import BEST_FEATURE, FEATURE, MethodSpec
+from rankwright.io.files import replace_file
 from rankwright.measures import Measure
 from rankwright.models.linear import LinearModel
-from rankwright.models.saving import load_model, save_model
+from rankwright.models.saving import load_model, save_model, why_not_saved
 from rankwright.reports.results import HEALTH
 from rankwright.training.methods import parse_method
 from rankwright.training.train import Plan, Trained, plan
 from rankwright.training.warmup import few_documents, form_of
 
 Point = dict[str, Any]
+NOT_SAVED = ".txt"
 _NONE = "none"  # TOML has no null
 # Parameters of a fit that only loads code.
 _FEW = {"cv": None, "n_trees": 2, "n_rounds": 2, "epochs": 1, "max_passes": 25, "min_rows": 1}
@@ -65,7 +67,12 @@ class MethodOutcome:
     trained: Trained | None = None
 
     def save(self, path: Path) -> None:
-        """Write the model to one file, with its validation and training values."""
+        """Write the model to one file, with its validation and training values; beside it the reason if none can be."""
+        reason = "these are scores of another system" if self.model is None else why_not_saved(self.model)
+        if reason:  # such as an object of a user's class
+            with replace_file(path.with_suffix(NOT_SAVED)) as out:
+                out.write(f"{reason}\n".encode())
+            return
         if self.trained is not None:
             self.trained.save(path)
             return
@@ -233,6 +240,8 @@ def _load_code(planned: Plan, train: RankingData) -> None:
     few = copy.copy(planned.ranker)
     parameters = few.get_params(deep=False)
     if parameters.get("background") is not None:  # knows other features than those made up
+        return
+    if planned.method.is_open:  # of another library, which has nothing to compile, or of the user
         return
     few.set_params(**{key: value for key, value in _FEW.items() if key in parameters})
     data = few_documents(f"csr-{train.X.dtype.name}" if planned.bins is not None else form_of(train))
