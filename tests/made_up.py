@@ -73,6 +73,20 @@ def letor_lines(name: str, n_queries: int, n_docs: int = 12, n_features: int = 6
     return lines
 
 
+SHOWN_FILES = {  # by name: the page that shows the file, and what it contains
+    "mine.py": ("howto/own-rankers.md", "class Ridge"),
+    "baselines.toml": ("howto/own-rankers.md", 'name = "baselines"'),
+    "nrbp.py": ("adding-a-measure.md", "class nRBP"),
+}
+
+
+def block_of_a_page(name):
+    """The file of this name as a page shows it."""
+    page, content = SHOWN_FILES[name]
+    text = (Path(__file__).parents[1] / "docs" / page).read_text(encoding="utf-8")
+    return next(block for block in re.findall(r"^```\w+\n(.*?)^```$", text, re.M | re.S) if content in block)
+
+
 class MadeUp:
     """Files that are created in a folder on first request."""
 
@@ -122,6 +136,8 @@ class MadeUp:
             run("train", self.path(f"letor/{data}"), "--method", "rank-svm", "--C", "0.1", "-o", path)
         elif path.suffix == ".partitions":
             run("convert", self.path("letor/test.txt"), "--by-query", 3, "-o", path)
+        elif path.suffix in (".py", ".toml"):
+            path.write_text(block_of_a_page(name), encoding="utf-8")
         elif name == "lightgbm.txt":
             self._lightgbm(path)
         elif name == "ranklib.txt":
