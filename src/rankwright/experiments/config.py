@@ -150,9 +150,10 @@ class Experiment:
 
     `methods`: to train on each data set. `protocol`: for data without a split of their own. `measures`: for the test
     queries. `baseline`: name of the method that the others are compared with. `tests`, `correction`: as for
-    :func:`rankwright.compare`. `seed`: of the splits, of random search and of the methods. `output`: the results
-    folder. `save_models`: whether to keep the models. `convention`, `empty`: as for :func:`rankwright.evaluate`; None:
-    ``trec`` for collections and runs, else ``letor``. `text`: the text of the file.
+    :func:`rankwright.compare`. `seed`: of the splits, of random search and of the methods. `seeds`: of random search
+    and of the methods instead, which are then run with each of them; empty: `seed` alone. `output`: the results folder.
+    `save_models`: whether to keep the models. `convention`, `empty`: as for :func:`rankwright.evaluate`; None: ``trec``
+    for collections and runs, else ``letor``. `text`: the text of the file.
     """
 
     name: str
@@ -169,3 +170,4 @@ class Experiment:
     convention: str | None = None
     empty: Any = 0
     text: str = ""
+    seeds: tuple[int, ...] = ()

@@ -12,8 +12,8 @@ import json
 import math
 import os
 import platform
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import metadata
@@ -29,18 +29,32 @@ from rankwright.evaluation.comparison import Comparison, Difference, compare
 from rankwright.evaluation.evaluate import Evaluation
 from rankwright.evaluation.render import csv_text, draw, figure, group_starts
 from rankwright.evaluation.significance import CORRECTIONS, TESTS
-from rankwright.experiments.cells import Cell, Failure, read_cell
+from rankwright.experiments.cells import Cell, Failure
 from rankwright.experiments.config import Experiment
-from rankwright.experiments.preparing import Prepared
+from rankwright.experiments.preparing import Prepared, code_version
+from rankwright.experiments.testing import Tested, evaluate_cells, relevant_counts, top_documents
 from rankwright.io.files import replace_file
 from rankwright.measures import Measure, parse_measure
-from rankwright.reports.results import COLUMNS, FIGURES, HEALTH, MANIFEST, Score, read_manifest, read_rows, read_scores
+from rankwright.reports.results import (
+    COLUMNS,
+    FIGURES,
+    HEALTH,
+    MANIFEST,
+    Score,
+    columns_of,
+    read_manifest,
+    read_rows,
+    read_scores,
+)
 from rankwright.reports.statistics import averaged
 
+UNFINISHED = "unfinished"
+"""The folder inside a results folder with the results so far, while those of more cells are kept."""
+_FORMAT = 2  # of results folders; 1 had no seeds and no CPU seconds, and can be read
 _EXPERIMENT = "experiment.toml"
 _LIBRARIES = ("numpy", "scipy", "numba", "scikit-learn")
-_INTEGERS = ("split", "n_train_queries", "round", "passes", "rank", "relevant")
-_LATER = ("relevant",)  # columns that folders of earlier versions lack
+_INTEGERS = ("split", "seed", "n_train_queries", "round", "passes", "rank", "relevant")
+_LATER = ("relevant", "cpu_tune")  # columns that folders of earlier versions lack
 
 FORMATS = ("text", "markdown", "latex", "csv")
 _ALPHA = 0.05
@@ -130,9 +144,10 @@ class Results:
 
     def _frame(self, table: str) -> Any:
         """A pandas data frame; a dictionary of lists if pandas is not installed."""
-        needed = [name for name in COLUMNS[table] if name not in _LATER]
+        names = columns_of(table, "seeds" in self.manifest)
+        needed = [name for name in names if name not in _LATER]
         rows = list(read_rows(self.folder / f"{table}.csv", needed, optional=table == "rankings"))
-        columns = {name: _column(name, [row.get(name, math.nan) for row in rows]) for name in COLUMNS[table]}
+        columns = {name: _column(name, [row.get(name, math.nan) for row in rows]) for name in names}
         try:
             import pandas as pd
         except ImportError:
@@ -267,44 +282,24 @@ def write_results(
     cells: Sequence[Cell],
     failures: Sequence[Failure],
     session: dict[str, Any],
-) -> None:
-    """Write the tables of all finished cells, and the manifest.
+    advance: Callable[[int], None],
+) -> Path:
+    """Write the tables of all finished cells, and the manifest; returns their folder.
 
-    ``session`` says when and how it was run.
+    They are written to a folder inside the results folder, and moved up unless they are fewer than those there.
+    `session`: when and how the experiment was run. `advance`: called with the number of cells evaluated.
     """
-    folder = experiment.output
-    reasons = {(failure.data, failure.split, failure.method): failure.reason for failure in failures}
-    relevant: dict[str, dict[str, int]] = {data.name: {} for data in prepared}  # by data set and query tested
-    definitions: dict[str, list[str]] = {}
-    shown: dict[tuple[str, str], int] = {}  # by data set and query, the first split that tests it
-    done = 0
-    names = ("per_query", "runs", "paths", "rounds", "health", "rankings")
-    with _tables(folder, names) as rows:
-        for cell in cells:
-            place = [cell.data, cell.split, cell.spec.name]
-            failure = reasons.get((cell.data, cell.split, cell.spec.name))
-            if failure is not None:
-                rows["runs"]([*place, "", "", "", "", "", "", f"failed: {failure}", ""])
-            if failure is not None or not cell.file.is_file():
-                continue
-            record = read_cell(cell)
-            done += 1
-            relevant[cell.data] |= {query: record["relevant"].get(query, "") for query in record["queries"]}
-            definitions.setdefault(cell.data, record["definitions"])
-            _write_cell(cell, record, place, rows)
-            for query, documents in record["rankings"].items():
-                if shown.setdefault((cell.data, query), cell.split) == cell.split:
-                    for rank, (document, grade) in enumerate(documents, 1):
-                        rows["rankings"]([*place, query, rank, document, "" if grade is None else grade])
-    with _tables(folder, ("queries",)) as rows:
-        for data in prepared:
-            for query, number in relevant[data.name].items():
-                rows["queries"]([data.name, query, *data.queries.get(query, ("", "")), number])
+    folder = experiment.output / UNFINISHED
+    folder.mkdir(exist_ok=True)
+    sessions = _sessions(folder) or _sessions(experiment.output)
+    (folder / MANIFEST).unlink(missing_ok=True)  # written last: it marks the tables as complete
+    definitions, failures, done = _write_tables(experiment, prepared, cells, failures, folder, advance)
     with replace_file(folder / _EXPERIMENT) as out:
         out.write(experiment.text.encode())
     counts = {"total": len(cells), "done": done, "failed": len(failures), "missing": len(cells) - done - len(failures)}
+    conventions = {cell.data: cell.evaluated["convention"] for cell in cells}
     manifest = _manifest(experiment, prepared, failures) | {"cells": counts, "definitions": definitions}
-    sessions = _sessions(folder)
+    manifest |= {"conventions": conventions}
     if not sessions or session["cells"] or failures:
         sessions = [*sessions, session]
     manifest |= {"complete": done == len(cells), "sessions": sessions}
@@ -313,6 +308,65 @@ def write_results(
     manifest["seconds"] = sum(session["seconds"] for session in sessions)
     with replace_file(folder / MANIFEST) as out:
         out.write((json.dumps(manifest, indent=1, ensure_ascii=False) + "\n").encode())
+    if not manifest["complete"] and _has_more(experiment.output, done):
+        return folder
+    for name in (*(f"{table}.csv" for table in COLUMNS), _EXPERIMENT, MANIFEST):
+        (folder / name).replace(experiment.output / name)
+    with suppress(OSError):  # reports of what was unfinished stay
+        folder.rmdir()
+    return experiment.output
+
+
+def _has_more(folder: Path, done: int) -> bool:
+    """Whether a folder has the results of a whole experiment, or of more cells."""
+    try:
+        manifest = read_manifest(folder)
+    except InputError:
+        return False
+    cells = manifest.get("cells")
+    before = cells.get("done") if isinstance(cells, dict) else 0
+    return manifest.get("complete") is True or (isinstance(before, int) and before > done)
+
+
+def _write_tables(
+    experiment: Experiment,
+    prepared: Sequence[Prepared],
+    cells: Sequence[Cell],
+    failed: Sequence[Failure],
+    folder: Path,
+    advance: Callable[[int], None],
+) -> tuple[dict[str, list[str]], list[Failure], int]:
+    """Write the tables; returns the definitions of the measures by data set, all failures, and the finished cells."""
+    failures = {(failure.data, failure.split, failure.method, failure.seed): failure for failure in failed}
+    relevant: dict[str, dict[str, int]] = {data.name: {} for data in prepared}  # by data set and query tested
+    definitions: dict[str, list[str]] = {}
+    shown: dict[tuple[str, str], tuple[int, int]] = {}  # by data set and query, the first split and seed that test it
+    done = 0
+    has_seeds = bool(experiment.seeds)
+    with _tables(folder, ("per_query", "runs", "paths", "rounds", "health", "rankings"), has_seeds) as rows:
+        for cell, found in evaluate_cells(cells, advance):
+            key = (cell.data, cell.split, cell.spec.name, cell.seed)
+            place = [cell.data, cell.split, *([cell.seed] if has_seeds else ()), cell.spec.name]
+            if isinstance(found, Failure):
+                failures[key] = found
+            if key in failures:
+                rows["runs"]([*place, *[""] * 6, f"failed: {failures[key].reason}", "", ""])
+            if found is None or key in failures:
+                continue
+            assert isinstance(found, Tested)
+            done += 1
+            relevant[cell.data] |= relevant_counts(found.test, found.judged)
+            definitions.setdefault(cell.data, list(found.evaluation.definitions))
+            _write_cell(found, place, rows)
+            for query, documents in top_documents(found.test, found.scores, found.judged).items():
+                if shown.setdefault((cell.data, query), (cell.split, cell.seed)) == (cell.split, cell.seed):
+                    for rank, (document, grade) in enumerate(documents, 1):
+                        rows["rankings"]([*place, query, rank, document, "" if grade is None else grade])
+    with _tables(folder, ("queries",), has_seeds) as rows:
+        for data in prepared:
+            for query, number in relevant[data.name].items():
+                rows["queries"]([data.name, query, *data.queries.get(query, ("", "")), number])
+    return definitions, list(failures.values()), done
 
 
 def _sessions(folder: Path) -> list[dict[str, Any]]:
@@ -328,13 +382,15 @@ def _sessions(folder: Path) -> list[dict[str, Any]]:
     return sessions if is_whole else []
 
 
-def _write_cell(cell: Cell, record: dict[str, Any], place: list[Any], rows: dict[str, Any]) -> None:
-    for query, values in zip(record["queries"], record["values"], strict=True):
-        for measure, value in zip(record["measures"], values, strict=True):
-            rows["per_query"]([*place, query, measure, value])
+def _write_cell(found: Tested, place: list[Any], rows: dict[str, Any]) -> None:
+    cell, record, evaluation = found.cell, found.record, found.evaluation
+    measures = [str(measure) for measure in evaluation.measures]
+    for query, values in zip(evaluation.query_ids.tolist(), evaluation.values.tolist(), strict=True):
+        for measure, value in zip(measures, values, strict=True):
+            rows["per_query"]([*place, query, measure, "" if math.isnan(value) else value])
     figures = [record[key] for key in FIGURES]
     model = "" if cell.model is None else f"models/{cell.model.name}"
-    rows["runs"]([*place, _json(record["chosen"]), *figures, "; ".join(record["notes"]), model])
+    rows["runs"]([*place, _json(record["chosen"]), *figures, "; ".join(record["notes"]), model, record["cpu_tune"]])
     for point in record["path"]:
         if record["validation"] is not None:
             rows["paths"]([*place, _json(point["parameters"]), point["validation"]])
@@ -349,7 +405,7 @@ def _json(value: Any) -> str:
 
 
 @contextmanager
-def _tables(folder: Path, names: Iterable[str]) -> Iterator[dict[str, Any]]:
+def _tables(folder: Path, names: Iterable[str], has_seeds: bool) -> Iterator[dict[str, Any]]:
     """A row writer for every table; the files appear when all are complete."""
     with ExitStack() as stack:
         rows = {}
@@ -358,16 +414,17 @@ def _tables(folder: Path, names: Iterable[str]) -> Iterator[dict[str, Any]]:
             text = io.TextIOWrapper(raw, encoding="utf-8", newline="", write_through=True)
             stack.callback(text.detach)
             writer = csv.writer(text, lineterminator="\n")
-            writer.writerow(COLUMNS[name])
+            writer.writerow(columns_of(name, has_seeds))
             rows[name] = writer.writerow
         yield rows
 
 
 def _manifest(experiment: Experiment, prepared: Sequence[Prepared], failures: Sequence[Failure]) -> dict[str, Any]:
     return {
-        "format": 1,
+        "format": _FORMAT,
         "name": experiment.name,
         "seed": experiment.seed,
+        **({"seeds": list(experiment.seeds)} if experiment.seeds else {}),
         "measures": [str(measure) for measure in experiment.measures],
         "baseline": experiment.baseline,
         "tests": list(experiment.tests),
@@ -377,12 +434,27 @@ def _manifest(experiment: Experiment, prepared: Sequence[Prepared], failures: Se
         "data": [data.as_dict() for data in prepared],
         "versions": {
             "rankwright": rankwright.__version__,
+            "code": code_version().partition(" ")[2],
             "python": platform.python_version(),
             **{name: metadata.version(name) for name in _LIBRARIES},
         },
-        "platform": {"system": platform.platform(), "machine": platform.machine(), "cores": os.cpu_count()},
-        "failures": [vars(failure) for failure in failures],
+        "platform": hardware(),
+        "failures": [
+            {key: value for key, value in vars(failure).items() if key != "seed" or experiment.seeds}
+            for failure in failures
+        ],
     }
+
+
+def hardware() -> dict[str, Any]:
+    """The system, processor, cores and memory, as far as it says."""
+    facts: dict[str, Any] = {"system": platform.platform(), "machine": platform.machine(), "cores": os.cpu_count()}
+    with suppress(OSError):
+        named = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
+        facts |= {"cpu": named[0].partition(":")[2].strip()} if named else {}
+    with suppress(AttributeError, OSError, ValueError):  # not on every system
+        facts["memory_gib"] = round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
+    return facts
 
 
 def _means(results: Results) -> Tabled:

@@ -2,7 +2,7 @@
 
 Cells are computed by processes that map the data from disk. Each writes its own file, so an interrupted experiment
 resumes where it stopped; results do not depend on the number of processes. A cell that fails is recorded with the
-reason, and tried again when the experiment is run again.
+reason, and tried again when the experiment is run again. Measures are computed from the scores of all cells at the end.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ def run_experiment(
     Returns
     -------
     Results
-        Results of all cells that succeeded; ``failures`` has the others.
+        Results of all cells that succeeded; ``failures`` has the others. If some failed, and the folder has results of
+        more cells from before, those stay, and the returned results are in the folder ``unfinished`` inside.
 
     Examples
     --------
@@ -101,7 +102,7 @@ def run_experiment(
     started, began = datetime.now(UTC), time.perf_counter()
     prepared = [_prepared(experiment, source, n_jobs, notify) for source in experiment.data]
     cells = _cells(experiment, prepared)
-    waiting = [cell for cell in cells if not cell.is_done]
+    waiting = list({cell.file: cell for cell in cells if not cell.is_done}.values())  # seeds share single features
     threads = max(1, n_jobs // max(1, len(waiting)))
     waiting = [dataclasses.replace(cell, threads=threads) for cell in waiting]
     watch = _Watch(cells, waiting, n_jobs, notify)
@@ -121,8 +122,8 @@ def run_experiment(
             "threads": n_jobs,
             "cells": watch.done,
         }
-        write_results(experiment, prepared, cells, watch.failures, session)
-    return Results.open(experiment.output)
+        folder = write_results(experiment, prepared, cells, watch.failures, session, watch.testing)
+    return Results.open(folder)
 
 
 def _on_device(experiment: Experiment, device: str) -> Experiment:
@@ -184,9 +185,10 @@ def _prepared(experiment: Experiment, source: DataSource, threads: int, notify: 
 
 def _cells(experiment: Experiment, prepared: Sequence[Prepared]) -> list[Cell]:
     return [
-        make_cell(experiment, source, number, split, spec)
+        make_cell(experiment, source, number, split, spec, seed)
         for source in prepared
         for number, split in enumerate(splits_of(source, experiment.protocol, experiment.seed), 1)
+        for seed in experiment.seeds or (experiment.seed,)
         for spec in experiment.methods
     ]
 
@@ -218,6 +220,10 @@ class _Watch:
         else:
             self.failures.append(failure)
         self._show(cell)
+
+    def testing(self, done: int) -> None:
+        """Show how many cells have been evaluated."""
+        self._notify(Status("evaluating", done, len(self.failures), self._total))
 
     def _show(self, cell: Cell) -> None:
         doing = f"{cell.spec.name} on {cell.data}, split {cell.split}"
@@ -278,7 +284,7 @@ def _run_until_broken(pool: ProcessPoolExecutor, queue: deque[Cell], jobs: int, 
             try:
                 failure = future.result()
             except BrokenExecutor:
-                broken, failure = True, Failure(cell.data, cell.split, cell.spec.name, _DIED)
+                broken, failure = True, Failure.of(cell, _DIED)
             watch.ended(cell, failure)
 
 
