@@ -108,9 +108,14 @@ def make_cell(
     )
     key = hash_of(made_of(cell, prepared.content))[:32]
     of_seed = f"-seed{seed}" if experiment.seeds else ""
-    name = "".join(c if c.isalnum() or c in "-_.+@" else "_" for c in f"{prepared.name}-{number}{of_seed}-{spec.name}")
+    name = file_word(f"{prepared.name}-{number}{of_seed}-{spec.name}")
     model = experiment.output / "models" / f"{name}-{key[:8]}.rkw" if experiment.save_models else None
     return replace(cell, file=experiment.output / "cells" / f"{key}.cell", model=model)
+
+
+def file_word(name: str) -> str:
+    """A name as part of the name of a file."""
+    return "".join(c if c.isalnum() or c in "-_.+@" else "_" for c in name)
 
 
 def made_of(cell: Cell, content: str) -> dict[str, Any]:

@@ -26,9 +26,10 @@ from rankwright.experiments.cells import Cell, Failure, make_cell, run_cell
 from rankwright.experiments.checks import load_experiment
 from rankwright.experiments.config import ADAPT, HINDSIGHT, DataSource, Experiment, MethodSpec
 from rankwright.experiments.preparing import Prepared, prepare, splits_of, with_best
-from rankwright.experiments.results import Results, write_results
+from rankwright.experiments.results import Results
+from rankwright.experiments.writing import write_results, write_runs
 from rankwright.io.files import remove_leftovers
-from rankwright.reports.results import MANIFEST
+from rankwright.reports.results import MANIFEST, read_manifest
 from rankwright.training.methods import parse_method
 
 _ON_DEVICE = 4  # processes that share a GPU: each starts its libraries, and has a copy of the features there
@@ -55,6 +56,7 @@ def run_experiment(
     device: str | None = None,
     progress: Callable[[Status], None] | None = None,
     command: str | None = None,
+    runs: str | None = None,
 ) -> Results:
     """Run an experiment, or resume it.
 
@@ -75,6 +77,9 @@ def run_experiment(
         Called with a :class:`Status` at every change.
     command : str, optional
         The command, for the manifest.
+    runs : {"plain", "annotated"}, optional
+        Write the rankings of all cells as TREC runs to ``runs`` in the results folder; annotated ones begin with their
+        ir_metadata, which trec_eval does not read.
 
     Returns
     -------
@@ -89,6 +94,8 @@ def run_experiment(
     """
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs < 1:
         raise InputError(f"n_jobs is {n_jobs!r}; expected a positive integer")
+    if runs not in (None, "plain", "annotated"):
+        raise InputError(f"runs is {runs!r}; expected plain or annotated")
     if not isinstance(experiment, Experiment):
         experiment = load_experiment(experiment, data=data)
     if output is not None:
@@ -123,6 +130,8 @@ def run_experiment(
             "cells": watch.done,
         }
         folder = write_results(experiment, prepared, cells, watch.failures, session, watch.testing)
+    if runs is not None:
+        write_runs(experiment, cells, read_manifest(folder), runs == "annotated", watch.testing)
     return Results.open(folder)
 
 

@@ -23,6 +23,9 @@ from rankwright.io.tables import parse_json
 from rankwright.measures import parse_measure
 
 MANIFEST = "manifest.json"
+EXPERIMENT = "experiment.toml"
+UNFINISHED = "unfinished"
+"""The folder inside a results folder with the results so far, while those of more cells are kept."""
 FIGURES = ("validation", "training", "seconds_train", "seconds_tune", "n_train_queries")
 HEALTH = ("C", "objective", "gap", "passes", "norm", "slack", "slack_ratio", "objective_ratio")
 _PLACE = ("data", "split", "method")

@@ -14,7 +14,7 @@ from statistics import fmean
 import numpy as np
 
 from rankwright.evaluation.comparison import Difference
-from rankwright.evaluation.significance import TESTS
+from rankwright.evaluation.significance import CORRECTIONS, TESTS
 from rankwright.reports.glossary import linked, word
 from rankwright.reports.results import Health, ResultsFolder
 from rankwright.reports.statistics import ALPHA, ComparisonProtocol, DataSummary, verdict
@@ -284,6 +284,6 @@ def figures_of(row: Difference, protocol: ComparisonProtocol, compared: int) -> 
     if compared > 1 and protocol.correction == "none":
         test += f", not corrected for the {compared:,} methods compared"
     elif compared > 1:
-        test += f", after {protocol.correction.capitalize()}'s {word('correction')} for {compared:,} methods"
+        test += f", after {CORRECTIONS[protocol.correction]}'s {word('correction')} for {compared:,} methods"
     p = word("p", p_text(row.p_corrected[protocol.tests[0]]))
     return f"{means}, a difference of {signed(row.difference)}{share}, {interval}, on {queries} ({p} by the {test})"
