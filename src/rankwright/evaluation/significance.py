@@ -28,7 +28,7 @@ CORRECTIONS = {"holm": "Holm", "bonferroni": "Bonferroni", "fdr": "Benjamini–H
 _BATCH = 1 << 22  # random numbers in memory at a time
 _EXACT = 2.0**62  # sums of whole numbers up to this are exact
 _UNIT = 1e12  # differences are whole numbers of this, as they are rounded to 12 digits
-_TINY = 1e-12  # relative to the mean, a deviation of this size is rounding
+_TINY = 1e-12  # a deviation of this size is rounding
 _FEW = 13  # up to this many queries scipy enumerates all signs if ranks are tied, which takes it seconds
 
 
@@ -128,11 +128,11 @@ def p_value(test: str, differences: npt.ArrayLike, *, n_resamples: int = 9999, r
     """
     if test not in TESTS:
         raise InputError(f"unknown test {test!r}; expected one of {', '.join(TESTS)}")
-    array = np.asarray(differences, np.float64)
+    # Differences that are equal up to rounding are equal: ranks and signs must not depend on the last bit.
+    array = np.round(np.asarray(differences, np.float64), 12)
     if len(array) < 2 or not array.any():
         return 1.0
-    # Differences that are equal up to rounding are equal: ranks and signs must not depend on the last bit.
-    return TESTS[test][1](np.round(array, 12), n_resamples, random_state)
+    return TESTS[test][1](array, n_resamples, random_state)
 
 
 def corrected(p_values: Sequence[float], method: str = "holm") -> list[float]:
@@ -245,9 +245,9 @@ def effect_size(differences: npt.ArrayLike) -> float:
     >>> effect_size([0.1, 0.0, 0.2, 0.1])
     1.224744871391589
     """
-    values = np.asarray(differences, np.float64)
+    values = np.round(np.asarray(differences, np.float64), 12)
     deviation = float(values.std(ddof=1)) if len(values) > 1 else 0.0
-    return float(values.mean()) / deviation if deviation > _TINY * abs(values.mean()) else float("nan")
+    return float(values.mean()) / deviation if deviation > _TINY else float("nan")
 
 
 def bootstrap_interval(

@@ -24,7 +24,16 @@ from rankwright.evaluation.evaluate import Evaluation
 from rankwright.evaluation.render import csv_text, draw, figure, group_starts, pairs_records, pairs_table
 from rankwright.evaluation.significance import CORRECTIONS, TESTS
 from rankwright.measures import Measure, parse_measure
-from rankwright.reports.results import COLUMNS, MANIFEST, Score, columns_of, read_manifest, read_rows, read_scores
+from rankwright.reports.results import (
+    COLUMNS,
+    FORMAT,
+    MANIFEST,
+    Score,
+    columns_of,
+    read_manifest,
+    read_rows,
+    read_scores,
+)
 from rankwright.reports.statistics import about_seeds, averaged, common
 
 _INTEGERS = ("split", "seed", "n_train_queries", "round", "passes", "rank", "relevant")
@@ -238,6 +247,8 @@ class Results:
 
 def _check_manifest(manifest: dict[str, Any], path: Path) -> None:
     """Refuse a manifest that lacks something the tables need."""
+    if isinstance(manifest.get("format"), int) and manifest["format"] > FORMAT:
+        raise InputError(f"written by a newer Rankwright: version {manifest['format']}, this one reads {FORMAT}", path)
     seed, cells = manifest.get("seed"), manifest.get("cells")
     definitions = manifest.get("definitions")
     sound = {
@@ -368,9 +379,15 @@ def _named(results: Results, method: str) -> str:
     return f"{method} (baseline)" if method == results.manifest["baseline"] else method
 
 
-def _compared(results: Results, data: str, evaluations: Sequence[Evaluation]) -> Comparison | None:
+def _compared(
+    results: Results, data: str, evaluations: Sequence[Evaluation], *, intervals: bool = False
+) -> Comparison | None:
+    """The methods against the baseline, if there are both; intervals take most of the time, and tables do without."""
     names = [evaluation.name for evaluation in evaluations]
-    return results.compare(data) if len(names) > 1 and results.manifest["baseline"] in names else None
+    if len(names) < 2 or results.manifest["baseline"] not in names:
+        return None
+    needs_draws = intervals or "randomization" in results.manifest["tests"]
+    return results.compare(data, **({} if needs_draws else {"n_resamples": 1}))
 
 
 def _difference(comparison: Comparison | None, method: str, measure: str) -> Difference | None:
@@ -583,7 +600,7 @@ def _records(results: Results, kind: str) -> tuple[list[str], list[list[Any]]]:
     records: list[list[Any]] = []
     for data in results.data:
         evaluations = results.evaluations(data)
-        comparison = None if kind == "criterion" else _compared(results, data, evaluations)
+        comparison = None if kind == "criterion" else _compared(results, data, evaluations, intervals=True)
         spread = _seed_means(results, data) if has_seeds else {}
         for evaluation in evaluations:
             goal = goals[evaluation.name]

@@ -29,6 +29,7 @@ from rankwright.reports.results import (
     COLUMNS,
     EXPERIMENT,
     FIGURES,
+    FORMAT,
     HEALTH,
     MANIFEST,
     UNFINISHED,
@@ -36,7 +37,6 @@ from rankwright.reports.results import (
     read_manifest,
 )
 
-FORMAT = 2  # of results folders; those of version 1 have no seeds and no CPU seconds
 _LIBRARIES = ("numpy", "scipy", "numba", "scikit-learn")
 
 

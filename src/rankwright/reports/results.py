@@ -23,6 +23,8 @@ from rankwright.io.tables import parse_json
 from rankwright.measures import parse_measure
 
 MANIFEST = "manifest.json"
+FORMAT = 2
+"""The version of results folders; those of version 1 have no seeds and no CPU seconds."""
 EXPERIMENT = "experiment.toml"
 UNFINISHED = "unfinished"
 """The folder inside a results folder with the results so far, while those of more cells are kept."""

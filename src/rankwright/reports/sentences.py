@@ -13,11 +13,11 @@ from statistics import fmean
 
 import numpy as np
 
-from rankwright.evaluation.comparison import Difference
+from rankwright.evaluation.comparison import Difference, disagreement
 from rankwright.evaluation.significance import CORRECTIONS, TESTS
 from rankwright.reports.glossary import linked, word
 from rankwright.reports.results import Health, ResultsFolder
-from rankwright.reports.statistics import ALPHA, ComparisonProtocol, DataSummary, verdict
+from rankwright.reports.statistics import ALPHA, ComparisonProtocol, DataSummary, about_seeds, verdict
 
 _NAMED = 5  # methods to list by name
 _STILL = 0.99  # of the objective at zero weights: above it, hardly anything was learnt
@@ -30,7 +30,7 @@ def counted(number: int, singular: str, plural: str | None = None) -> str:
 
 def signed(value: float) -> str:
     """A difference with its sign, using a true minus sign."""
-    return f"{value:+.4f}".replace("-", "−")
+    return f"{round(value, 4) + 0.0:+.4f}".replace("-", "−")  # no −0.0000
 
 
 def p_text(p: float) -> str:
@@ -78,6 +78,10 @@ def about_data(summary: DataSummary, measure: str) -> list[str]:
             f"{escape(best)} against {escape(summary.protocol.baseline)}: {wins}.",
             *_disagreement(row, summary.protocol),
         ]
+    for method in summary.methods if summary.seed_means is not None and summary.comparisons.get(measure) else ():
+        gains = summary.seeds(method, measure) - summary.seeds(summary.protocol.baseline, measure)
+        text = about_seeds(gains, method, measure, summary.protocol.baseline)
+        sentences += [f"{escape(text)}."] if text and summary.verdict(method, measure) else []
     sentences.extend(_groups(summary, measure))
     sentences.extend(_other_measures(summary, measure))
     return sentences
@@ -96,6 +100,8 @@ def about_tests(data: Sequence[DataSummary], protocol: ComparisonProtocol) -> li
     ]
     if any(summary.splits > 1 for summary in data):
         lines.append("a query tested in several splits counts once, with the mean of its values")
+    if any(summary.seed_means is not None for summary in data):
+        lines.append("a query counts with its mean over seeds, which leaves out that these seeds are a sample, too")
     return [linked(line[0].upper() + line[1:] + ".") for line in lines]
 
 
@@ -147,13 +153,15 @@ def about_health(results: ResultsFolder, data: str, methods: Sequence[str]) -> s
 
 
 def _disagreement(row: Difference, protocol: ComparisonProtocol) -> list[str]:
-    """Tests that disagree with the deciding one."""
+    """Tests that disagree with the deciding one, and an interval that does."""
+    text = disagreement(row, protocol.tests[0], protocol.correction, protocol.confidence)
+    apart = [f"{escape(text[0].upper() + text[1:])}."] if text else []
     is_significant = verdict(row, protocol.tests[0]) != 0
     others = [test for test in protocol.tests[1:] if (verdict(row, test) != 0) != is_significant]
     if not others:
-        return []
+        return apart
     named = _list([f"the {TESTS[test][0]} ({p_text(row.p_corrected[test])})" for test in others])
-    return [f"By {escape(named)} it is {'not ' * is_significant}significant."]
+    return [f"By {escape(named)} it is {'not ' * is_significant}significant.", *apart]
 
 
 def _groups(summary: DataSummary, measure: str) -> list[str]:

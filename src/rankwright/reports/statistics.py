@@ -88,6 +88,13 @@ class DataSummary:
         means = {method: self.mean(method, measure) for method in self.methods}
         return sorted((m for m in means if not math.isnan(means[m])), key=lambda method: -means[method])
 
+    def evaluations(self, column: int, methods: Sequence[str]) -> list[Evaluation]:
+        """Some methods in one measure, given by its place."""
+        name = self.measures[column]
+        label = cast(Measure, name)  # a name is enough here, and the measure may be unknown
+        values = {method: self.values[self.methods.index(method), column][:, None] for method in methods}
+        return [Evaluation(np.array(self.query_ids), (label,), of, (name,), m) for m, of in values.items()]
+
     def difference(self, method: str, measure: str) -> Difference | None:
         """The comparison of a method with the baseline; None for the baseline itself."""
         comparison = self.comparisons.get(measure)
@@ -257,14 +264,10 @@ def _compared(summary: DataSummary, column: int) -> Comparison | None:
     protocol = summary.protocol
     if protocol.baseline not in summary.methods:
         return None
-    values, measure = summary.values[:, column], summary.measures[column]
+    values = summary.values[:, column]
     base = ~np.isnan(values[summary.methods.index(protocol.baseline)])
-    label = cast(Measure, measure)  # a name is enough here, and the measure may be unknown
-    evaluations = [
-        Evaluation(np.array(summary.query_ids), (label,), values[at][:, None], (measure,), method)
-        for at, method in enumerate(summary.methods)
-        if (base & ~np.isnan(values[at])).any()
-    ]
+    methods = [m for m, of in zip(summary.methods, values, strict=True) if (base & ~np.isnan(of)).any()]
+    evaluations = summary.evaluations(column, methods)
     if len(evaluations) < 2:
         return None
     return compare(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import math
 import re
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from rankwright.evaluation.comparison import Difference
+from rankwright.evaluation.comparison import Difference, Pair
 from rankwright.reports.glossary import linked
 from rankwright.reports.results import ResultsFolder, RunRow
 from rankwright.reports.sentences import counted, signed
@@ -57,6 +58,8 @@ def means_table(summary: DataSummary) -> str:
         for measure in summary.measures:
             mean = summary.mean(method, measure)
             text = f"<b>{_figure(mean)}</b>" if _figure(mean) == best[measure] else _figure(mean)
+            if summary.seed_means is not None and math.isfinite(mean):
+                text += f" ±{_figure(summary.seeds(method, measure).std(ddof=1))}"
             mark = _mark(summary.verdict(method, measure), summary.protocol.baseline)
             row.append(cell(text + mark, mean, kind="number"))
         if compared:
@@ -64,8 +67,24 @@ def means_table(summary: DataSummary) -> str:
         rows.append(row)
     queries = counted(len(summary.query_ids), "query", "queries")
     splits = f", {counted(summary.splits, 'split')}" if summary.splits > 1 else ""
+    splits += f", {len(summary.seed_means)} seeds" if summary.seed_means is not None else ""
     size = f", trained on {summary.train_size:,} queries" if summary.train_size else ""
     return table(header, rows, f"{summary.title}: means over {queries}{splits}{size}")
+
+
+def all_pairs_table(title: str, pairs: Sequence[Pair]) -> str:
+    """All pairs of methods in one measure."""
+    rows = [
+        [
+            *(cell(escape(name), tag="th", kind="text") for name in (pair.system, pair.other)),
+            cell(signed(pair.difference), pair.difference, kind="number"),
+            cell(_signed(pair.effect_size), pair.effect_size, kind="number"),
+            _p(pair.p),
+        ]
+        for pair in pairs
+    ]
+    caption = f"{title}, {pairs[0].measure}: all pairs, on {counted(pairs[0].queries, 'query', 'queries')}"
+    return table(["method", "other", "difference", "effect", "p, Tukey"], rows, caption, text_columns=2)
 
 
 def differences_table(summary: DataSummary, measure: str) -> str:
@@ -101,6 +120,17 @@ def versus_table(
     return table(header, rows, f"{title}, {measure}: {labels[1]} compared with {labels[0]}")
 
 
+def diff_list(texts: tuple[str, str], labels: tuple[str, str]) -> str:
+    """The lines that differ between two experiment files, with those around them; empty if none do."""
+    lines = list(difflib.unified_diff(*(text.splitlines() for text in texts), *labels, lineterm="", n=3))
+    kinds = {"+": "ins", "-": "del"}
+    shown = [
+        f"<{kinds[line[0]]}>{escape(line)}</{kinds[line[0]]}>" if line[0] in kinds and at > 1 else escape(line)
+        for at, line in enumerate(lines)
+    ]
+    return f'<h3>The experiment files</h3><pre class="diff">{chr(10).join(shown)}</pre>' if lines else ""
+
+
 def changes_table(changed: Sequence[tuple[str, str, str]], labels: tuple[str, str]) -> str:
     """What differs in what was run."""
     rows = [
@@ -112,11 +142,11 @@ def changes_table(changed: Sequence[tuple[str, str, str]], labels: tuple[str, st
 
 def _compared_header(protocol: ComparisonProtocol) -> list[str]:
     tests = [f"p, {_SHORT[test]}" for test in protocol.tests]
-    return ["difference", "in %", f"{protocol.confidence:.0%} interval", "w/t/l", *tests]
+    return ["difference", "in %", f"{protocol.confidence:.0%} interval", "w/t/l", *tests, "effect"]
 
 
 def _compared(difference: Difference, protocol: ComparisonProtocol, against: str) -> list[str]:
-    """Cells: difference, in %, interval, wins, p-values."""
+    """Cells: difference, in %, interval, wins, p-values, effect."""
     share = 100 * difference.difference / difference.baseline_mean if difference.baseline_mean else math.nan
     low, high = difference.interval
     return [
@@ -129,6 +159,7 @@ def _compared(difference: Difference, protocol: ComparisonProtocol, against: str
         cell(f"{signed(low)} … {signed(high)}", low, kind="number"),
         _wins(difference),
         *(_p(difference.p_corrected[test]) for test in protocol.tests),
+        cell(_signed(difference.effect_size), difference.effect_size, kind="number"),
     ]
 
 
@@ -287,6 +318,10 @@ def _p(p: float) -> str:
 
 def _figure(value: float, shape: str = "{:.4f}") -> str:
     return shape.format(value) if math.isfinite(value) else "–"
+
+
+def _signed(effect: float) -> str:
+    return f"{effect:+.2f}".replace("-", "−") if math.isfinite(effect) else "–"
 
 
 def _seconds(value: float) -> str:
