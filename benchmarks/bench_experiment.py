@@ -3,8 +3,8 @@
 Usage: python benchmarks/bench_experiment.py [queries of a data set, default 1000]
 
 The data are made up, with the sizes of LETOR's: 1000 queries of 40 documents and 46 features. The first run trains;
-then a measure is added to the file, and the experiment is run again, as `rankwright experiment run` does, with the table
-that it shows at the end. The target is less than 5 seconds.
+then a measure is added to the file, and the experiment is run again as `rankwright experiment run` does, with the
+table that it shows at the end. The target is less than 5 seconds.
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ def main(queries: int) -> None:
             results.table("means")
             shown = time.perf_counter() - began - ran
             cells = results.manifest["sessions"]
-            print(f"{measures}: {ran:.2f} s, and {shown:.2f} s for the table; {[s['cells'] for s in cells]} cells trained")
+            print(
+                f"{measures}: {ran:.2f} s, and {shown:.2f} s for the table; {[s['cells'] for s in cells]} cells trained"
+            )
 
 
 if __name__ == "__main__":

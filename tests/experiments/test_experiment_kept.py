@@ -144,7 +144,7 @@ def test_a_method_without_a_common_query_is_left_out(folder):
     path.write_text("\n".join([head, *(row for row in rows if row.split(",")[1] == kept[row.split(",")[2]])]) + "\n")
     few = Results.open(results.folder)
     assert [one.name for one in few.evaluations("all")] == ["first", "svm-map"]
-    assert "left out, as they have no query in common with the others: second" in few.table()
+    assert "left out, as they have too few of the queries that the others have (10): second (0)" in few.table()
 
 
 def test_seeds(folder, monkeypatch):

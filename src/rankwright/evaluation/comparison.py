@@ -393,9 +393,8 @@ def differences_of(
         p, p_corrected = ({test: values[at] for test, values in of.items()} for of in (found, adjusted))
         needed = None if power is None else queries_needed(gain, power=power, alpha=alpha)
         means = float(ours.mean()), float(theirs.mean()), float(gain.mean())
-        counts, effect = (wins, ties, losses), effect_size(gain)
-        figures = (intervals[at], p, p_corrected, needed, effect)
-        rows.append(Difference(system, measure, len(gain), *means, *counts, *figures))
+        counts, more = (wins, ties, losses), (needed, effect_size(gain))
+        rows.append(Difference(system, measure, len(gain), *means, *counts, intervals[at], p, p_corrected, *more))
     return rows
 
 

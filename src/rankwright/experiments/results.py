@@ -22,7 +22,7 @@ from rankwright.errors import InputError
 from rankwright.evaluation.comparison import Comparison, Difference, Pair, compare, pairs_of
 from rankwright.evaluation.evaluate import Evaluation
 from rankwright.evaluation.render import csv_text, draw, figure, group_starts, pairs_records, pairs_table
-from rankwright.evaluation.significance import CORRECTIONS, TESTS
+from rankwright.evaluation.significance import CORRECTIONS, TESTS, p_value
 from rankwright.measures import Measure, parse_measure
 from rankwright.reports.results import (
     COLUMNS,
@@ -596,7 +596,7 @@ def _records(results: Results, kind: str) -> tuple[list[str], list[list[Any]]]:
     if kind != "criterion":
         header += ["difference", "low", "high", "effect_size", "wins", "ties", "losses"]
         header += [f"{name}_{test}" for name in ("p", "p_corrected") for test in tests]
-        header += ["sd_seeds", "difference_sd_seeds"] if has_seeds else []
+        header += ["sd_seeds", "difference_sd_seeds", "p_seeds"] if has_seeds else []
     records: list[list[Any]] = []
     for data in results.data:
         evaluations = results.evaluations(data)
@@ -619,5 +619,6 @@ def _records(results: Results, kind: str) -> tuple[list[str], list[list[Any]]]:
                     )
                     apart = None if of_seeds is None or base is None else of_seeds - base
                     record += ["" if of is None else of.std(ddof=1) for of in (of_seeds, apart)]
+                    record += ["" if apart is None or row is None else p_value("t", apart)]
                 records.append(record)
     return header, records

@@ -232,7 +232,9 @@ class _Watch:
 
     def testing(self, done: int) -> None:
         """Show how many cells have been evaluated."""
-        self._notify(Status("evaluating", done, len(self.failures), self._total))
+        finished = self._before + self.done + len(self.failures)
+        doing = f"computing measures, {done} of {self._total}"
+        self._notify(Status(doing, finished, len(self.failures), self._total, self._left()))
 
     def _show(self, cell: Cell) -> None:
         doing = f"{cell.spec.name} on {cell.data}, split {cell.split}"

@@ -18,13 +18,12 @@ import numpy as np
 from rankwright._types import Array
 from rankwright.evaluation.comparison import Comparison, Difference, compare
 from rankwright.evaluation.evaluate import Evaluation, mean_of
-from rankwright.evaluation.significance import CORRECTIONS, TESTS
+from rankwright.evaluation.significance import CORRECTIONS, TESTS, p_value
 from rankwright.measures import Measure
 from rankwright.reports.results import ResultsFolder, Score, canonical
 
 ALPHA = 0.05
 _GROWN = 1.5  # training sets whose sizes differ by a smaller factor count as one size
-_UNSURE = "which is better depends on the seed, and tests over queries do not see that"
 _SAME = 1.1  # sizes within this factor are the same size
 
 
@@ -208,7 +207,7 @@ def _summary(
 def common(scores: Sequence[Score], methods: Sequence[str], baseline: str) -> tuple[list[Score], list[str]]:
     """The scores of the splits and queries that every method has, and in sentences what was left out.
 
-    A method without any in common with the baseline, or else with those before that have more, is left out.
+    A method that has less than half of what the baseline, and those with more, have in common is left out instead.
     """
     places: dict[str, set[tuple[str, str]]] = {}
     for score in scores:
@@ -218,7 +217,7 @@ def common(scores: Sequence[Score], methods: Sequence[str], baseline: str) -> tu
     order = sorted((m for m in methods if m in places), key=lambda method: (method != baseline, -len(places[method])))
     shared, apart = places[order[0]], []
     for method in order[1:]:
-        if shared & places[method]:
+        if 2 * len(shared & places[method]) >= len(shared):
             shared = shared & places[method]
         else:
             apart.append(method)
@@ -231,17 +230,26 @@ def common(scores: Sequence[Score], methods: Sequence[str], baseline: str) -> tu
         some += f", in {counts[1]:,} of {counts[3]:,} splits" if counts[1] < counts[3] else ""
         notes.append(f"compared on {some}: those that every method has (incomplete: {', '.join(lacking)})")
     if apart:
-        notes.append(f"left out, as they have no query in common with the others: {', '.join(apart)}")
+        few = [f"{method} ({len({query for _, query in places[method] & shared}):,})" for method in apart]
+        total = f"{len({query for _, query in shared}):,}"
+        notes.append(f"left out, as they have too few of the queries that the others have ({total}): {', '.join(few)}")
     return [s for s in scores if s.method not in apart and (s.split, s.query) in shared], notes
 
 
 def about_seeds(gains: Array, method: str, measure: str, baseline: str) -> str:
-    """How a method does with each seed, if not all say the same; empty if they do. `gains`: its differences by seed."""
-    better, worse = int((gains > 0).sum()), int((gains < 0).sum())
-    if not (better and worse):
+    """What the seeds say of a difference that is significant over queries; empty if they agree.
+
+    `gains`: the mean difference by seed. What a seed does to all queries alike is no matter of queries, so a t-test
+    over seeds asks again.
+    """
+    p = p_value("t", gains)
+    if p < ALPHA:
         return ""
     spread = f"{gains.min():+.4f} to {gains.max():+.4f}".replace("-", "−")
-    return f"{method} is better than {baseline} in {measure} with {better} of {len(gains)} seeds ({spread}): " + _UNSURE
+    seeds = f"not over the {len(gains)} seeds ({spread}, p = {p:.2g} by a t-test over seeds)"
+    return (
+        f"{method} against {baseline} in {measure}: significant over queries, {seeds}; with other seeds it may not hold"
+    )
 
 
 def averaged(scores: Sequence[Score], methods: Sequence[str], measures: Sequence[str], queries: Sequence[str]) -> Array:

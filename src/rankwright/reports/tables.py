@@ -122,7 +122,8 @@ def versus_table(
 
 def diff_list(texts: tuple[str, str], labels: tuple[str, str]) -> str:
     """The lines that differ between two experiment files, with those around them; empty if none do."""
-    lines = list(difflib.unified_diff(*(text.splitlines() for text in texts), *labels, lineterm="", n=3))
+    before, after = (text.splitlines() for text in texts)
+    lines = list(difflib.unified_diff(before, after, *labels, lineterm=""))
     kinds = {"+": "ins", "-": "del"}
     shown = [
         f"<{kinds[line[0]]}>{escape(line)}</{kinds[line[0]]}>" if line[0] in kinds and at > 1 else escape(line)
