@@ -195,7 +195,7 @@ def all_pairs(values: npt.ArrayLike, *, n_resamples: int = 9999, random_state: i
     Examples
     --------
     >>> all_pairs([[0.1, 0.5, 0.4], [0.2, 0.6, 0.7], [0.0, 0.4, 0.2], [0.3, 0.3, 0.4]])[0].round(3)
-    array([1.   , 0.046, 0.046])
+    array([1.   , 0.093, 0.148])
     """
     table = np.asarray(values, np.float64)
     table = table - table.mean(axis=1, keepdims=True)  # of a query: no difference depends on it
