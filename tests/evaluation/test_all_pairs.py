@@ -140,7 +140,7 @@ def test_compare_with_all_pairs():
     text = render(result)
     assert "p Tukey" in text
     assert "98" not in compare(evaluations[:2], tests=["t"]).method[1]
-    assert "0.975 each, so that all 2 of a measure hold together" in text
+    assert "mean difference for 2 systems together, 97.5% for each; 499 resamples" in text
     assert render(result, "csv").splitlines()[0] == "measure,system,other,queries,difference,effect_size,p"
     assert len(json.loads(render(result, "json"))["pairs"]) == 6
     assert compare(evaluations, tests=["t"]).pairs == ()

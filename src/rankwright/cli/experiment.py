@@ -142,9 +142,8 @@ def run(
     except KeyboardInterrupt:
         line.clear()
         folder = output or experiment.output
-        if not _show_unfinished(folder):
-            inform(f"finished results are in {folder}")
-        inform("run the same command again to resume")
+        where = "" if _show_unfinished(folder) else f"finished results are in {folder}; "
+        inform(f"{where}run the same command again to resume")
         raise click.Abort from None
     finally:
         line.clear()

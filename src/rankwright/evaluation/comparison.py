@@ -116,11 +116,11 @@ class Comparison(Displayed):
         systems = len({row.system for row in self.differences})
         together = ""
         if is_corrected and systems > 1:
-            each = f"{interval_level(self.confidence, [1.0] * systems, self.correction):.4g}"
-            together = f"; {each} each, so that all {systems} of a measure hold together"
+            each = f"{100 * interval_level(self.confidence, [1.0] * systems, self.correction):.4g}%"
+            together = f" for {systems} systems together, {each} for each"
             if self.correction == "fdr":
-                together = "; widened so that this share of those of significant differences hold"
-        pairs = f"all pairs: Tukey's test by randomisation, {self.n_resamples} resamples; its p need no correction"
+                together = ", widened so that it is the share of significant differences whose intervals hold"
+        pairs = f"all pairs: Tukey's test by randomisation, which needs no correction; {self.n_resamples} resamples"
         return (
             f"p-values: two-tailed {tests}; {family}",
             f"intervals: {self.confidence:.0%} bootstrap (BCa) of the mean difference{together}; "

@@ -545,18 +545,19 @@ def _ablation(results: Results) -> Tabled:
 def _changed(results: Results, method: str) -> str:
     """What a method changes of the settings of the baseline, in words."""
     entries = {entry["name"]: entry for entry in results.manifest["methods"]}
-    ours, base = ({**_settings(entries.get(name, {}))} for name in (method, results.manifest["baseline"]))
+    ours, base = (_settings(entries.get(name, {})) for name in (method, results.manifest["baseline"]))
     changed = [f"{key} = {_plain(ours[key])}" for key in ours if ours[key] != base.get(key)]
-    changed += [f"no {key} (was {_plain(base[key])})" for key in base if key not in ours]
+    if ours.get("method") == base.get("method"):
+        changed += [f"no {key} (was {_plain(base[key])})" for key in base if key not in ours]
     return ", ".join(changed) or ("" if method == results.manifest["baseline"] else "nothing")
 
 
 def _settings(entry: dict[str, Any]) -> dict[str, Any]:
     """What a method's entry in the manifest sets, tables in it taken apart."""
-    kept = {key: value for key, value in entry.items() if key not in ("name", "trained_for", "choose_by")}
-    grid = {f"grid {key}": value for key, value in (kept.pop("grid", None) or {}).items()}
-    settings = {**kept, **(kept.pop("parameters", None) or {}), **grid}
-    return {key: value for key, value in settings.items() if key != "parameters" and value not in (None, [], {})}
+    settings = {key: value for key, value in entry.items() if key not in ("name", "trained_for", "choose_by")}
+    parameters, grid = (settings.pop(key, None) or {} for key in ("parameters", "grid"))
+    settings |= parameters | {f"grid {key}": value for key, value in grid.items()}
+    return {key: value for key, value in settings.items() if value not in (None, [], {})}
 
 
 def _plain(value: Any) -> str:
