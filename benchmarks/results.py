@@ -15,7 +15,7 @@ import argparse
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import experiment_figures
@@ -55,7 +55,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def known() -> list[str]:
     """Return the names of all studies and experiments."""
-    studies = [path.stem for path in STUDIES.glob("study_*.py") if path.stem != "study_data"]
+    studies = [path.stem for path in STUDIES.glob("study_*.py") if path.stem not in ("study_data", "study_runs")]
     return sorted(studies) + sorted(path.stem for path in EXPERIMENTS.glob("*.toml"))
 
 
@@ -95,16 +95,22 @@ def run(root: Path | None, names: Sequence[str], jobs: int) -> None:
             experiment_figures.run(name, root, jobs)
 
 
-def pages() -> list[Path]:
-    """Make all pages from their templates; return those that changed."""
-    changed = []
+def pages() -> Iterator[Path]:
+    """Make all pages from their templates, and iterate over those that changed; a mistake in one stops no other."""
+    failed: list[InputError] = []
     for template in sorted(PAGES.rglob("*.md")):
-        page, text = page_of(template), rendered(template)
+        page = page_of(template)
+        try:
+            text = rendered(template)
+        except InputError as error:
+            failed.append(error)
+            continue
         if not page.is_file() or page.read_text(encoding="utf-8") != text:
             with replace_file(page) as out:
                 out.write(text.encode())
-            changed.append(page)
-    return changed
+            yield page
+    if failed:
+        raise InputError("\n".join(f"this page cannot be made, all others are: {error}" for error in failed))
 
 
 if __name__ == "__main__":

@@ -251,6 +251,21 @@ def test_templates_become_pages(template):
     ]
 
 
+def test_a_page_that_cannot_be_made_stops_no_other(template, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(results, "PAGES", tmp_path / "pages")
+    monkeypatch.setattr(results, "page_of", lambda path: tmp_path / "docs" / path.name)
+    for folder in ("pages", "docs"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "pages" / "a.md").write_text("{{ nothing }}\n")
+    (tmp_path / "pages" / "b.md").write_text("{{ results('one')['t'] }}\n")
+    assert results.main(["pages"]) == 2
+    shown = capsys.readouterr()
+    assert shown.out.startswith("wrote ")
+    assert "this page cannot be made, all others are: " in shown.err
+    assert "pages/a.md:1: nothing: NameError" in shown.err
+    assert [path.name for path in (tmp_path / "docs").iterdir()] == ["b.md"]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

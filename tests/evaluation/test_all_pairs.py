@@ -139,8 +139,8 @@ def test_compare_with_all_pairs():
     assert pair.effect_size == pytest.approx(effect_size(values[:, 0] - values[:, 2]))
     text = render(result)
     assert "p Tukey" in text
-    assert "98" not in compare(evaluations[:2], tests=["t"]).method[1]
-    assert "mean difference for 2 systems together, 97.5% for each; 499 resamples" in text
+    assert "mean difference, for all systems compared on a measure together (Bonferroni's); 499 resamples" in text
+    assert "together" not in compare(evaluations, tests=["t"], correction="none").method[1]
     assert render(result, "csv").splitlines()[0] == "measure,system,other,queries,difference,effect_size,p"
     assert len(json.loads(render(result, "json"))["pairs"]) == 6
     assert compare(evaluations, tests=["t"]).pairs == ()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankwright.adaptation.ways import IN_DOMAIN, METHODS
+from rankwright.adaptation.ways import BOOSTING, IN_DOMAIN, METHODS, Adapted, Candidate, adapt, boosting_parameters
 from rankwright.cli.files import check_target, clean_data, cleaner_alone, read_features
 from rankwright.cli.options import (
     FILE,
@@ -29,23 +29,24 @@ from rankwright.cli.options import (
 )
 from rankwright.cli.precompile import noting_compilation
 from rankwright.cli.printing import inform, print_json, progress, warn
+from rankwright.data.dataset import MissingFeaturesError, RankingData, add_missing
+from rankwright.data.display import Tabled
+from rankwright.data.overlap import Fingerprints
 from rankwright.errors import InputError
+from rankwright.io.roles import Columns
+from rankwright.measures import parse_measure
+from rankwright.models.saving import SavedModel, load_model
 from rankwright.training.methods import LISTED, parse_method
 
 if TYPE_CHECKING:
     from rankwright.adaptation.robustness import RobustnessReport
-    from rankwright.adaptation.ways import Adapted, Candidate
     from rankwright.data.cleaning import Cleaner
-    from rankwright.data.dataset import RankingData
-    from rankwright.io.roles import Columns
-    from rankwright.models.saving import SavedModel
 
 _TESTS = {"closed": "test", "open": "open test"}
 _OTHERS = {"train": "training", "valid": "validation", "rich": "background"}
 _NOT_SET = ("background", "cv", "random_state")  # and what Python alone, or the command, sets
 _METHOD_HELP = "auto tries all and prefers the simplest that is not significantly worse than the best."
 _WEIGHTS_HELP = "How weights of interpolations are found: by exact line search, or by a linear LambdaRank."
-_IN_DOMAIN_HELP = f"What to train on FEATURES: {LISTED}."
 _SET_HELP = (
     "A parameter of what is trained: of the --in-domain method, such as hidden=15, or of LambdaMART and LambdaBoost, "
     "such as gain=squared; an unknown name lists them all."
@@ -66,7 +67,7 @@ _TREES_HELP = "Most trees, or rounds of LambdaBoost; how many are kept is chosen
 @click.option("--cv", type=Integer(2), metavar="K", help="Without --valid: folds of queries.  [default: 5]")
 @click.option("--background-data", type=FILE, multiple=True, help="Data of a rich domain, for augment; repeatable.")
 @click.option("--method", type=click.Choice(["auto", *METHODS]), default="auto", help=_METHOD_HELP)
-@click.option("--in-domain", default=IN_DOMAIN, metavar="METHOD", help=_IN_DOMAIN_HELP)
+@click.option("--in-domain", default=IN_DOMAIN, metavar="METHOD", help=f"What to train on FEATURES: {LISTED}.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help=_SET_HELP)
 @click.option("--weights", type=click.Choice(["powell", "lambdarank"]), default="powell", help=_WEIGHTS_HELP)
 @output_option("Model file, such as m.rkw.")
@@ -127,7 +128,6 @@ def command(
           --curve 10,20,50,100 --plot curve.png -o adapted.rkw
     """
     from rankwright.adaptation.robustness import learning_curve, robustness, write_curve
-    from rankwright.adaptation.ways import adapt
 
     sizes = _sizes(curve, plot, closed)
     if cv is not None and valid is not None:
@@ -136,9 +136,9 @@ def command(
     shared = _shared(method, **options) | ({} if cv is None else {"cv": cv})
     rich = {f"rich {number}": path for number, path in enumerate(background_data, 1)}
     inputs = {"train": features, "valid": valid, **rich, "closed": closed, "open": later}
-    for written in (target, plot):
-        if written is not None:
-            check_target(written, [*backgrounds, *inputs.values()])
+    written = [path for path in (target, plot) if path is not None]
+    for path in written:
+        check_target(path, [*backgrounds, *inputs.values()])
     _check_different("--background-data", background_data)
     saved = _load(backgrounds)
     data = _read(inputs, saved, missing_as_zero, columns, cleaner, options["threads"])
@@ -161,18 +161,14 @@ def command(
     _show(adapted, valid or features)
     if report is not None:
         click.echo("\n" + report.text().rstrip())
-    for path in (target, plot):
-        if path is not None:
-            inform(f"wrote {path}")
+    for path in written:
+        inform(f"wrote {path}")
 
 
 def _shared(
     method: str, settings: Sequence[str], measure: str, seed: int, threads: int, **others: Any
 ) -> dict[str, Any]:
     """The options that are settings of every adaptation; the command itself sets the others of what is trained."""
-    from rankwright.adaptation.ways import BOOSTING, boosting_parameters
-    from rankwright.measures import parse_measure
-
     in_domain = others["in_domain"]
     parameters = parse_method(in_domain).parameters()
     settable = [name for name, value in parameters.items() if name not in _NOT_SET and not value.instead]
@@ -188,8 +184,6 @@ def _shared(
 
 def _load(paths: Sequence[Path]) -> dict[str, SavedModel]:
     """The background models by file name, or by path where names are the same."""
-    from rankwright.models.saving import load_model
-
     _check_different("MODEL", paths)
     unique = len({path.name for path in paths}) == len(paths)
     return {path.name if unique else str(path): load_model(path) for path in paths}
@@ -213,8 +207,6 @@ def _read(
 
     What is trained and chosen on is cleaned, if there is a cleaner.
     """
-    from rankwright.data.overlap import Fingerprints
-
     data: dict[str, RankingData] = {}
     for name, path in inputs.items():
         if path is not None:
@@ -240,8 +232,6 @@ def _fitting(
     data: RankingData, name: str, train: RankingData, saved: Mapping[str, SavedModel], path: Path, missing_as_zero: bool
 ) -> RankingData:
     """Data with the features of the background models, or those of the new domain; an error if it lacks some."""
-    from rankwright.data.dataset import MissingFeaturesError, add_missing
-
     role = name.partition(" ")[0]
     if missing_as_zero:
         X, names = data.X, data.feature_names
@@ -285,7 +275,6 @@ def _sizes(curve: str | None, plot: Path | None, closed: Path | None) -> list[in
 
 
 def _show(adapted: Adapted, judged: Path) -> None:
-    from rankwright.data.display import Tabled
     from rankwright.evaluation.render import draw
 
     measure = str(adapted.chosen.evaluation.measures[0])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankwright.cli.files import check_targets, read_features
+from rankwright.cli.files import check_targets, naming_files, read_features
 from rankwright.cli.options import FILE, Integer, output_option
 from rankwright.cli.printing import inform, listed, reading, warn
 from rankwright.errors import InputError
@@ -97,16 +97,13 @@ def command(log: Path, target: Path, **options: Any) -> None:
         clicks = read_clicks(log, columns=options["columns"], queries=options["ubi_queries"], progress=progress)
     filtered = drop_sessions(clicks, **{name: options[name] for name in ("max_clicks", "max_impressions", "max_share")})
     names = _names(filtered, options["numbered"])
-    try:
-        result = click_model(
-            filtered, options["model"], min_impressions=options["min_impressions"], propensities=propensities
-        )
-    except InputError as error:
-        raise error if error.path is not None else InputError(error.message, log) from None
+    with naming_files({"None": log}):
+        shown = options["min_impressions"]
+        result = click_model(filtered, options["model"], min_impressions=shown, propensities=propensities)
     how = {name: options[name] for name in ("quantiles", "thresholds", "cautious")}
     qrels = result.qrels(**how, query_ids=names)
     if not qrels.n_docs:
-        problem = f"no document has {options['min_impressions']:,} impressions"
+        problem = f"no document has {shown:,} impressions"
         raise InputError(f"{problem}; expected more of them, or --min-impressions", log)
     pages = None if options["pages"] is None else _pages(log, filtered, names, options["features"])
     write_qrels(qrels, target)

@@ -18,16 +18,19 @@ import numpy as np
 from rankwright.cli.main import cli
 from rankwright.cli.options import output_option, seed_option, threads_option
 from rankwright.cli.printing import ERASE, RETURN, inform, progress, styled
+from rankwright.data.dataset import RankingData
 from rankwright.data.display import Tabled
+from rankwright.data.order import rank_order
+from rankwright.data.trec_table import TrecTable
 from rankwright.errors import InputError
+from rankwright.evaluation.evaluate import Evaluation, Judgements, evaluate, evaluate_run
 from rankwright.evaluation.render import draw
 from rankwright.evaluation.significance import bootstrap_interval
+from rankwright.io.files import reading, replace_file
+from rankwright.io.trec import write_qrels, write_run
 
 if TYPE_CHECKING:
-    from rankwright.data.dataset import RankingData
-    from rankwright.data.trec_table import TrecTable
     from rankwright.datasets import Collection
-    from rankwright.evaluation.evaluate import Evaluation
     from rankwright.text.index import Index
 
 _BM25 = "bm25[porter+stop]"
@@ -63,13 +66,8 @@ def demo_command(folder: Path, seed: int, threads: int) -> None:
     Example:
       rankwright demo -o demo
     """
-    from rankwright.evaluation.evaluate import Judgements, evaluate_run
-    from rankwright.io.trec import write_qrels
-
-    try:
+    with reading(folder, "created"):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot be created: {error.strerror}", folder) from None
     began = time.monotonic()
     collection = _collect(folder)
     index = _index(collection, folder)
@@ -124,9 +122,8 @@ def _step(number: int, title: str) -> Iterator[Callable[[str], None]]:
 def _collect(folder: Path) -> Collection:
     from rankwright.datasets import python_docs
 
-    with _step(1, "reading the sources of Python's standard library") as say:
-        with progress("reading") as update:
-            collection = python_docs(progress=update)
+    with _step(1, "reading the sources of Python's standard library") as say, progress("reading") as update:
+        collection = python_docs(progress=update)
         collection.write(folder / "collection")
         kinds = list(collection.kinds.values())
         counts = " and ".join(f"{kinds.count(kind)} {kind}" for kind in sorted(set(kinds), key=kinds.count)[::-1])
@@ -137,11 +134,10 @@ def _collect(folder: Path) -> Collection:
 def _index(collection: Collection, folder: Path) -> Index:
     from rankwright.text.index import build_index
 
-    with _step(2, "indexing") as say:
-        with progress("indexing") as update:
-            index = build_index(
-                collection.documents, folder / "docs.index", split_identifiers=True, field_views=True, progress=update
-            )
+    with _step(2, "indexing") as say, progress("indexing") as update:
+        index = build_index(
+            collection.documents, folder / "docs.index", split_identifiers=True, field_views=True, progress=update
+        )
         say(f"{index.n_tokens:,} tokens, {len(index.terms):,} terms, three analysers")
     return index
 
@@ -151,12 +147,12 @@ def _features(index: Index, collection: Collection, folder: Path, seed: int) -> 
     from rankwright.io.detect import write_data
     from rankwright.text.features import feature_set, make_features
 
-    with _step(3, "features") as say:
+    with _step(3, "features") as say, progress("features") as update:
         names = [*feature_set("base", index.fields), *feature_set("sigir06")]
-        with progress("features") as update:
-            data = make_features(
-                index, collection.queries, features=names, qrels=collection.qrels, depth=_DEPTH, progress=update
-            ).data
+        made = make_features(
+            index, collection.queries, features=names, qrels=collection.qrels, depth=_DEPTH, progress=update
+        )
+        data = made.data
         place = {query: at for at, query in enumerate(data.query_ids.tolist())}
         split = {}
         for name, queries in zip(("train", "valid", "test"), collection.split(seed), strict=True):
@@ -192,9 +188,6 @@ def _train(split: dict[str, RankingData], folder: Path, seed: int, threads: int)
 
 
 def _rank(split: dict[str, RankingData], models: dict[str, Any], folder: Path) -> dict[str, TrecTable]:
-    from rankwright.data.trec_table import TrecTable
-    from rankwright.io.trec import write_run
-
     test = split["test"]
     with _step(5, "ranking the held-out queries") as say:
         names = list(test.feature_names or ())
@@ -213,8 +206,6 @@ def _rank(split: dict[str, RankingData], models: dict[str, Any], folder: Path) -
 
 
 def _best_function(split: dict[str, RankingData]) -> str:
-    from rankwright.evaluation.evaluate import evaluate
-
     seen = (split["train"], split["valid"])
     sums = {}
     for column, name in enumerate(split["train"].feature_names or ()):
@@ -231,6 +222,13 @@ def _of_kind(evaluation: Evaluation, kinds: Mapping[str, str], kind: str) -> Any
 def _sorted_kinds(evaluation: Evaluation, kinds: Mapping[str, str]) -> list[str]:
     kind_of_query = [kinds[str(query)] for query in evaluation.query_ids]
     return sorted(set(kind_of_query), key=kind_of_query.count, reverse=True)
+
+
+def _gains(evaluations: Sequence[Evaluation]) -> tuple[list[str], Any]:
+    """The queries, and how much better auto is than BM25 on each."""
+    by_name = {system.name: system for system in evaluations}
+    gains = by_name[_LEARNED].values[:, 0] - by_name["bm25"].values[:, 0]
+    return [str(query) for query in by_name["bm25"].query_ids], gains
 
 
 def _kinds_table(evaluations: Sequence[Evaluation], kinds: Mapping[str, str]) -> str:
@@ -258,8 +256,7 @@ def _example_queries(
 ) -> str:
     """Held-out queries answered by two systems: the largest gain of each kind, and the largest loss."""
     by_name = {system.name: system for system in evaluations}
-    gains = by_name[_LEARNED].values[:, 0] - by_name["bm25"].values[:, 0]
-    queries = [str(query) for query in by_name["bm25"].query_ids]
+    queries, gains = _gains(evaluations)
     chosen = []
     for kind in _sorted_kinds(evaluations[0], collection.kinds):
         of_kind = [at for at, query in enumerate(queries) if collection.kinds[query] == kind]
@@ -283,8 +280,6 @@ def _example_queries(
 
 def _ranked(table: TrecTable, query: str, limit: int | None) -> list[tuple[bytes, float]]:
     """Documents of a query and their values, highest first."""
-    from rankwright.data.order import rank_order
-
     q = list(map(str, table.query_ids)).index(query)
     rows = slice(table.indptr[q], table.indptr[q + 1])
     ids, values = table.doc_ids[rows], table.values[rows]
@@ -296,8 +291,6 @@ def _write_plots(evaluations: Sequence[Evaluation], kinds: Mapping[str, str], fo
     """Plot means with 95 % intervals by kind of query, and differences from BM25 by query; return the file names."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
-
-    from rankwright.io.files import replace_file
 
     style: Any = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "svg.hashsalt": "rankwright"}
     plots = (("means.png", _draw_means, (8, 4.2)), ("differences.png", _draw_differences, (8, 3.6)))
@@ -331,12 +324,10 @@ def _draw_means(figure: Any, evaluations: Sequence[Evaluation], kinds: Mapping[s
 
 
 def _draw_differences(figure: Any, evaluations: Sequence[Evaluation], kinds: Mapping[str, str]) -> None:
-    by_name = {system.name: system for system in evaluations}
     axis = figure.subplots()
-    differences = by_name[_LEARNED].values[:, 0] - by_name["bm25"].values[:, 0]
+    queries, differences = _gains(evaluations)
     order = np.argsort(-differences)
     names = _sorted_kinds(evaluations[0], kinds)
-    queries = [str(query) for query in by_name["bm25"].query_ids]
     for kind, hatch in zip(names, ("", "////"), strict=False):
         at = [place for place, query in enumerate(order.tolist()) if kinds[queries[query]] == kind]
         values = differences[order][at]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankwright.cli.files import check_plots, clean_data, cleaner_alone, naming_files, read_features
+from rankwright.cli.files import check_plots, cleaner_alone, naming_files, read_clean
 from rankwright.cli.options import (
     FILE,
     clean_options,
@@ -25,7 +26,6 @@ from rankwright.errors import InputError
 from rankwright.maxmargin.structured_svm import StructuredSVM
 
 if TYPE_CHECKING:
-    from rankwright.data.dataset import RankingData
     from rankwright.io.roles import Columns
     from rankwright.training.health import TrainingHealth
     from rankwright.training.pair_models import PairModels
@@ -106,12 +106,9 @@ def command(
     settings = {name: value for name in _PARAMETERS if (value := options.pop(name)) is not None}
     check_losses(chosen, **settings)
     cleaner = cleaner_alone(options)
-
-    def read(path: Path, sizes: Path | None) -> RankingData:
-        data = read_features(path, sizes, negative_as_zero=negative_as_zero, columns=columns)
-        return clean_data(cleaner, data, path)[0]
-
-    data, held_out = read(features, group), None if valid is None else read(valid, valid_group)
+    read = partial(read_clean, cleaner=cleaner, negative_as_zero=negative_as_zero, columns=columns)
+    data, _ = read(features, group)
+    held_out = None if valid is None else read(valid, valid_group)[0]
     if must_compile():
         inform(COMPILING)
     health: TrainingHealth | PairModels

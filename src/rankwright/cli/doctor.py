@@ -21,10 +21,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 import click
+import numpy as np
 
 import rankwright
 from rankwright._types import Array
 from rankwright.caching import VARIABLE, cache_refused, keeps_code, temporary_cache
+from rankwright.cli.main import installed_version
 from rankwright.cli.options import json_option
 from rankwright.cli.precompile import noting_compilation
 from rankwright.cli.printing import counted, print_json, styled
@@ -133,9 +135,8 @@ def _libraries() -> Finding:
         matched = _REQUIREMENT.match(requirement)
         assert matched is not None
         name, minimum = matched[1], matched[2] or "0"
-        try:
-            version = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
+        version = installed_version(name)
+        if version is None:
             problems.append(f"{name} is missing")
             continue
         if name in _SHOWN:
@@ -164,11 +165,7 @@ def _extras() -> Finding:
 
 
 def _is_installed(package: str) -> bool:
-    try:
-        importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return False
-    return True
+    return installed_version(package) is not None
 
 
 def _threads() -> Finding:
@@ -266,8 +263,6 @@ def _cache() -> Finding:
 
 
 def _training() -> Finding:
-    import numpy as np
-
     from rankwright.maxmargin.structured_svm import StructuredSVM
 
     X = np.random.default_rng(0).normal(size=(40, 3))
@@ -292,8 +287,6 @@ def _training() -> Finding:
 
 def _same_when_saved(model: Any, X: Array) -> bool | None:
     """Save and load a model and compare the scores; None if no temporary file can be written."""
-    import numpy as np
-
     from rankwright.models.saving import load_model, save_model
 
     try:

@@ -20,8 +20,8 @@ from rankwright.cli.files import (
     matched,
     open_partitioned,
     read_judgements,
+    read_queries,
     show_layout,
-    show_queries,
 )
 from rankwright.cli.options import (
     FILE,
@@ -46,7 +46,7 @@ from rankwright.io.detect import Detected, detected, read_data
 from rankwright.io.letor import read_letor_labels
 from rankwright.io.roles import Columns
 from rankwright.io.tables import read_fields
-from rankwright.io.trec import read_run
+from rankwright.io.trec import read_run, read_strata, read_subtopics
 from rankwright.measures import Measure, parse_measure
 
 _MEASURE_HELP = (
@@ -187,8 +187,6 @@ def _pooled(path: str, subtopics: bool, strata: bool, queries: Path | None) -> J
         raise InputError("--subtopics and --strata are for different files; expected one of them")
     if not subtopics and not strata:
         return None
-    from rankwright.io.trec import read_strata, read_subtopics
-
     with reading(path) as progress:
         table = read_subtopics(path, progress) if subtopics else read_strata(path, progress)
     return Judgements(_matched(table, queries, path))
@@ -197,11 +195,7 @@ def _pooled(path: str, subtopics: bool, strata: bool, queries: Path | None) -> J
 def _matched(table: TrecTable, queries: Path | None, path: str) -> TrecTable:
     if queries is None:
         return table
-    from rankwright.text.queries import read_queries
-
-    texts = read_queries(queries)
-    show_queries(texts, queries)
-    return matched(table, texts, Path(path))
+    return matched(table, read_queries(queries), Path(path))
 
 
 def _check_system(file: Detected, data: RankingData | None) -> None:
@@ -266,7 +260,7 @@ def _read_scores(file: Detected, data: RankingData, features: str, progress: Cal
 @click.option("--test", "tests", multiple=True, type=click.Choice(list(TESTS)), help=_TEST_HELP)
 @click.option("--correction", type=click.Choice(list(CORRECTIONS)), default="holm", help=_CORRECTION_HELP)
 @click.option("--confidence", type=_SHARE, default=0.95, help="Confidence level of the bootstrap intervals.")
-@click.option("--resamples", type=Integer(1), default=9999, help=_RESAMPLES_HELP)
+@click.option("--resamples", "n_resamples", type=Integer(1), default=9999, help=_RESAMPLES_HELP)
 @seed_option()
 @click.option("--power", type=click.FloatRange(0.05, 1, min_open=True, max_open=True), metavar="P", help=_POWER_HELP)
 @click.option("--pairs", is_flag=True, help=_PAIRS_HELP)
@@ -278,13 +272,7 @@ def compare_command(
     judgements: str,
     baseline: str,
     systems: tuple[str, ...],
-    tests: tuple[str, ...],
-    correction: str,
-    confidence: float,
-    resamples: int,
     seed: int,
-    power: float | None,
-    pairs: bool,
     plots: tuple[Path, ...],
     queries: tuple[str, ...],
     per_query: bool,
@@ -310,6 +298,9 @@ def compare_command(
     if rbo is not None and not all(Path(path).is_file() for path in (baseline, *systems)):
         raise InputError("--rbo reads the runs twice; expected files, not pipes")
     check_plots(plots, plots, [Path(path) for path in (judgements, baseline, *systems)])
+    settings = ("tests", "correction", "confidence", "n_resamples", "power", "pairs")
+    tested = {name: options.pop(name) for name in settings}
+    tested["tests"] = tested["tests"] or tuple(TESTS)
     shown = [parse_measure(measure) for measure in options.pop("measures") or DEFAULT_MEASURES]
     drawn = next((measure for measure in shown if measure.cutoff is not None), parse_measure("nDCG@10"))
     measures = dict.fromkeys([*shown, *(curve_measures(drawn) if plots else ())])
@@ -319,17 +310,7 @@ def compare_command(
         curves.places(queries)  # unknown ones are rejected before anything is computed
     evaluations = [evaluation.only(shown) for evaluation in evaluations]
     with progress("comparing") as moved:
-        result = compare(
-            evaluations,
-            tests=tests or tuple(TESTS),
-            correction=correction,
-            confidence=confidence,
-            n_resamples=resamples,
-            random_state=seed,
-            power=power,
-            pairs=pairs,
-            progress=moved,
-        )
+        result = compare(evaluations, **tested, random_state=seed, progress=moved)
     if rbo is not None:
         result = replace(result, notes=(*result.notes, *_overlaps(baseline, systems, rbo, evaluations)))
     if curves is not None:
@@ -343,7 +324,6 @@ def compare_command(
 
 def _overlaps(baseline: str, systems: Sequence[str], p: float, evaluations: Sequence[Evaluation]) -> list[str]:
     from rankwright.evaluation.agreement import rank_biased_overlap
-    from rankwright.io.trec import read_run
 
     base, notes = read_run(baseline), []
     for system, evaluation in zip(systems, evaluations[1:], strict=True):

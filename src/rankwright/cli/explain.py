@@ -40,6 +40,7 @@ from rankwright.cli.printing import (
     print_json,
     progress,
 )
+from rankwright.data.order import query_chunks, rank_order
 from rankwright.errors import InputError
 from rankwright.measures import parse_measure
 
@@ -180,8 +181,6 @@ class _Document:
 
 
 def _ranking(data: RankingData, scores: Array, query: str, features: Path) -> list[_Document]:
-    from rankwright.data.order import rank_order
-
     ids = [str(name) for name in data.query_ids]
     if query not in ids:
         raise InputError(f"has no query {query!r}; it has {len(ids):,}, such as {_some(ids)}", features)
@@ -378,7 +377,7 @@ def _explain_features(
 
     `head`: model, method and file, for titles. `repeats`: 0 for no permutation importance.
     """
-    from rankwright.evaluation.importance import permutation_importance
+    from rankwright.evaluation.importance import permutation_importance, plot_contributions
     from rankwright.models.base import categorical
 
     sample = _sample(data, seed)
@@ -392,8 +391,6 @@ def _explain_features(
             drops = permutation_importance(model, data, measure, **settings)
     features = _features(model, contributions, values, drops)
     if plot is not None:
-        from rankwright.evaluation.importance import plot_contributions
-
         plot_contributions(plot, contributions, values, model.names, n=shown)
         inform(f"wrote {plot}")
     facts = {"documents": data.n_docs, "explained": sample.n_docs}
@@ -423,8 +420,6 @@ def _sample(data: RankingData, seed: int) -> RankingData:
 
 def _contributions(model: Model, data: RankingData, threads: int) -> Array:
     """The contributions of all documents, some queries at a time, in the order of the data."""
-    from rankwright.data.order import query_chunks
-
     contributions = np.zeros((data.n_docs, model.n_features))
     with progress("explaining documents") as update:
         for first, last in query_chunks(data.indptr, _AT_ONCE * threads):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankwright.cli.files import check_missing, check_target, engine_started, matched, read_judgements, show_queries
+from rankwright.cli.files import check_missing, check_target, engine_started, matched, read_judgements, read_queries
 from rankwright.cli.options import (
     FILE,
     columns_option,
@@ -46,7 +46,7 @@ _FEATURE_HELP = (
 )
 _CANDIDATES_HELP = "Documents of a query: the top ones of every function, the judged ones, or those of a TREC run."
 _FUSIONS = click.Choice(["rrf", "isr", "logisr", "rbc", "borda", "condorcet", "combsum", "combmnz"])
-_METHOD_HELP = "How to combine ranks or, for combsum and combmnz, scores."
+_FUSION_HELP = "How to combine ranks or, for combsum and combmnz, scores."
 _K_HELP = "For rrf: the larger, the less the first ranks stand out.  [default: 60]"
 _CHOOSE_HELP = "For rrf: choose k by these judgements, of other queries than those to test on."
 
@@ -166,15 +166,12 @@ def _from_index(
 ) -> MadeFeatures:
     from rankwright.text.features import Columns, make_features, read_document_table
     from rankwright.text.index import Index
-    from rankwright.text.queries import read_queries
 
     index = Index.open(folder)
     fields = index.fields if per_field and len(index.fields) > 1 else ()
     of_sets = [name for set_ in sets or (() if names else ("base",)) for name in _set_of(set_, index, fields)]
     columns = Columns(index, list(dict.fromkeys((*of_sets, *names))))
-    with reading(file) as update:
-        queries = read_queries(file, part=part, progress=update)
-    show_queries(queries, file)
+    queries = read_queries(file, part)
     if judgements is not None and qrels is not None:
         judgements = matched(judgements, queries, qrels)
     is_run = candidates not in ("union", "judged")
@@ -233,9 +230,7 @@ def _notes(made: MadeFeatures) -> list[str]:
 @click.command("fuse")
 @click.argument("sources", metavar="RUN...", nargs=-1, required=True, type=FILE)
 @output_option("Run to write.")
-@click.option(
-    "--method", type=_FUSIONS, default="rrf", help="How to combine ranks or, for combsum and combmnz, scores."
-)
+@click.option("--method", type=_FUSIONS, default="rrf", help=_FUSION_HELP)
 @click.option("-k", "k", type=click.FloatRange(0), help=_K_HELP)
 @click.option("--choose-k", "qrels", type=FILE, metavar="QRELS", help=_CHOOSE_HELP)
 @measure_option("What --choose-k chooses by.  [default: nDCG@10]")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -61,11 +61,8 @@ def engine_started(name: str | None) -> Iterator[Transport | None]:
 
     logging.disable(logging.CRITICAL)
     try:
-        transport = engine_of(name)
-        try:
+        with closing(engine_of(name)) as transport:
             yield transport
-        finally:
-            transport.close()
     finally:
         logging.disable(logging.NOTSET)
 
@@ -124,10 +121,15 @@ def show_documents(files: DocumentFiles, kind: str | None, used: Sequence[str] |
         inform(f"reading {path}: ids {key!r}, fields {named(fields) or 'none'}{left}")
 
 
-def show_queries(queries: Queries, path: str | Path) -> None:
-    """Say what the columns of a table of queries were taken for."""
+def read_queries(path: Path, part: str = "title", columns: Columns | None = None) -> Queries:
+    """The queries of a file, with a line on what the columns of a table were taken for."""
+    from rankwright.text import queries as texts
+
+    with reading(path) as update:
+        queries = texts.read_queries(path, part=part, columns=columns, progress=update)
     if queries.layout:
         inform(f"read {path}: {counted(len(queries), 'query', 'queries')}; {queries.layout}")
+    return queries
 
 
 def read_judgements(source: Source, columns: Columns | None = None) -> TrecTable:
@@ -203,6 +205,13 @@ def clean_data(
     if advice:
         warn(f"{path}: {advice} by --clean-scaled")
     return clean, cleaning
+
+
+def read_clean(
+    path: Path, group: Path | None = None, *, cleaner: Cleaner | None, threads: int = 1, **options: Any
+) -> tuple[RankingData, Cleaning | None]:
+    """The feature data of a file, cleaned, and what was dropped; ``options`` are those of :func:`read_features`."""
+    return clean_data(cleaner, read_features(path, group, threads=threads, **options), path, threads)
 
 
 def filled(data: RankingData, number: float) -> RankingData:

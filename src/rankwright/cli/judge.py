@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankwright.cli.files import naming_missing_option, read_judgements, show_queries
+from rankwright.cli.files import naming_missing_option, read_judgements, read_queries
 from rankwright.cli.options import (
     FILE,
     Integer,
@@ -106,13 +107,11 @@ def command(
     from rankwright.judging.records import check_judge
     from rankwright.judging.session import Session
     from rankwright.serving.service import Service
-    from rankwright.text.queries import read_queries
 
     check_judge(judge)
     if folder.resolve() == index.resolve():
         raise InputError("is the index; expected another folder for -o", folder)
-    topics = read_queries(queries, part=part, columns=columns)
-    show_queries(topics, queries)
+    topics = read_queries(queries, part, columns)
     pooled = functions or (() if planning["runs"] else _FUNCTIONS)
     with naming_missing_option():
         service = Service(index, models, pooled, analyzer=analyzer, missing_as_zero=missing_as_zero)
@@ -181,12 +180,9 @@ def _judge(session: Session, texts: Texts, port: int) -> None:
         click.echo(f"judge at {address}{token}/")
         inform("Ctrl-C ends; every judgement is kept at once")
 
-    with bind(host, port) as bound:
+    with bind(host, port) as bound, closing(session):
         app = make_judging_app(session, texts, token, notify=notify, hosts=local_names(host))
-        try:
-            serve(app, None, bound, notify, ready=ready, seconds=_SECONDS)
-        finally:
-            session.close()
+        serve(app, None, bound, notify, ready=ready, seconds=_SECONDS)
     judged, folder = session.judged, session.folder
     inform(f"{len(judged.grades):,} grades by {session.judge}; qrels: {folder / 'qrels.txt'}")
 

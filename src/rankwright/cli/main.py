@@ -123,7 +123,7 @@ class _LazyGroup(SuggestingGroup):
 def _show_versions(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     if asked and not ctx.resilient_parsing:
         versions = {"rankwright": rankwright.__version__, "Python": platform.python_version()}
-        versions |= {name: _version(name) for name in _SHOWN_VERSIONS}
+        versions |= {name: installed_version(name) or "is missing" for name in _SHOWN_VERSIONS}
         click.echo("\n".join(f"{name} {number}" for name, number in versions.items()))
         ctx.exit()
 
@@ -148,13 +148,14 @@ def cli() -> None:
     """
 
 
-def _version(package: str) -> str:
+def installed_version(package: str) -> str | None:
+    """The version of a package; None if it is not installed."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
         return version(package)
     except PackageNotFoundError:
-        return "is missing"
+        return None
 
 
 def program() -> int:

@@ -7,16 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rankwright.boosting.tree_model import TreeModel
 from rankwright.cli.files import check_target, naming_files, read_features
 from rankwright.cli.options import FILE, MISSING_AS_ZERO, Integer, columns_option, output_option
 from rankwright.cli.printing import counted, inform, note, warn
 from rankwright.errors import InputError
 from rankwright.exporting.targets import TARGETS
+from rankwright.io.roles import Columns
+from rankwright.models.base import Model
+from rankwright.models.saving import load_model, save_model
+from rankwright.models.sum import SumModel
+from rankwright.nets.model import NetModel
 
 if TYPE_CHECKING:
     from rankwright.exporting.verify import Verification
-    from rankwright.io.roles import Columns
-    from rankwright.models.base import Model
 
 _FORMS = "; ".join(f"{', '.join(target.forms)} for {name}" for name, target in TARGETS.items() if target.forms)
 _MISSING_HELP = "Missing values are 0, at the engine and in DATA; RankLib holds most trees only then."
@@ -61,7 +65,6 @@ def export_command(
       rankwright export trees.rkw --to xgboost -o for-xgboost --verify test.txt
     """
     from rankwright.exporting.export import DATA, export_model
-    from rankwright.models.saving import load_model
 
     if features is None and (group is not None or columns is not None):
         option = "--columns" if group is None else "--group"
@@ -117,7 +120,6 @@ def import_command(source: Path, target: Path, without_constant: bool, **setting
       rankwright import ranklib.txt -o linear.rkw --features 46
     """
     from rankwright.importing.importer import import_model
-    from rankwright.models.saving import save_model
 
     check_target(target, [source])
     saved = import_model(source, constant=not without_constant, **settings)
@@ -126,10 +128,6 @@ def import_command(source: Path, target: Path, without_constant: bool, **setting
 
 
 def _summary(model: Model) -> str:
-    from rankwright.boosting.tree_model import TreeModel
-    from rankwright.models.sum import SumModel
-    from rankwright.nets.model import NetModel
-
     if isinstance(model, SumModel):
         return f"{_summary(model.parts[0])}, and a constant"
     features = counted(model.n_features, "feature")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 
 from rankwright._types import Array
-from rankwright.cli.files import check_target, engine_started, read_features, ways_to_fill
+from rankwright.cli.files import check_target, engine_started, naming_files, read_features, ways_to_fill
 from rankwright.cli.options import (
     FILE,
     MISSING_AS_ZERO,
@@ -96,11 +97,12 @@ def command(
         _write(target, lambda path: write_run(run, path, tag or saved.method))
         content = "a TREC run"
     elif kind == "csv":
-        _write(target, lambda path: _write_table(data, scores, path))
+        table = _table(data, scores)
+        _write(target, lambda path: _write_lines([*table.values()], path, table))
         content = "a table"
     else:
         in_given_order = data.to_caller_order(scores)
-        _write(target, lambda path: _write_scores(in_given_order, path))
+        _write(target, lambda path: _write_lines([in_given_order], path))
         content = "scores"
     where = "stdout" if target == _STDOUT else target
     inform(f"wrote {where}: {content} of {data.n_queries:,} queries, {data.n_docs:,} documents")
@@ -147,49 +149,40 @@ def _as_run(data: RankingData, scores: Array, features: Path) -> TrecTable:
     if without.any():
         problem = f"{without.sum():,} of {data.n_docs:,} documents have no id, which a TREC run needs"
         raise InputError(f"{problem}; use --format scores", features)
-    try:
+    with naming_files({"None": features}):
         return TrecTable.from_columns(data.qid, data.doc_ids, scores)
-    except InputError as error:
-        raise InputError(error.message, features) from None
 
 
-def _write_scores(scores: Array, path: Path) -> None:
-    from rankwright.io.files import replace_file
-
-    with replace_file(path) as out:
-        for start in range(0, len(scores), _LINES):
-            lines = map(repr, scores[start : start + _LINES].tolist())
-            out.write(("\n".join(lines) + "\n").encode())
-
-
-def _write_table(data: RankingData, scores: Array, path: Path) -> None:
-    """Write CSV in rank order: query, document (or the number of the row), rank, score and label."""
-    import csv
-    import io
-
-    import numpy as np
-
+def _table(data: RankingData, scores: Array) -> dict[str, Array]:
+    """The columns of a table in rank order: query, document (or the number of the row), rank, score and label."""
     from rankwright.data.order import rank_order
-    from rankwright.io.files import replace_file
 
     order = rank_order(scores, data.indptr, data.doc_ids)
     numbers = np.arange(1, data.n_docs + 1) if data.rows is None else data.rows + 1
     documents = numbers if data.doc_ids is None else data.doc_ids
     ranks = np.arange(data.n_docs) - np.repeat(data.indptr[:-1], data.sizes) + 1
-    columns = {
+    return {
         "query_id": data.qid,
         "row" if data.doc_ids is None else "doc_id": documents[order],
         "rank": ranks,
         "score": scores[order],
         "label": data.labels[order],
     }
+
+
+def _write_lines(columns: Sequence[Array], path: Path, header: Iterable[str] = ()) -> None:
+    """Write CSV, many lines at a time; scores alone are a column without a header."""
+    import csv
+    import io
+
+    from rankwright.io.files import replace_file
+
     with replace_file(path) as out:
-        for start in range(0, max(data.n_docs, 1), _LINES):
+        for start in range(0, max(len(columns[0]), 1), _LINES):
             text = io.StringIO()
             lines = csv.writer(text, lineterminator="\n")
-            if start == 0:
-                lines.writerow(columns)
-            lines.writerows(zip(*(values[start : start + _LINES].tolist() for values in columns.values()), strict=True))
+            lines.writerows([header] if header and start == 0 else [])
+            lines.writerows(zip(*(values[start : start + _LINES].tolist() for values in columns), strict=True))
             out.write(text.getvalue().encode("utf-8", "replace"))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from rankwright.cli.files import check_target, naming_missing_option, show_documents, show_queries
+from rankwright.cli.files import check_target, naming_missing_option, read_queries, show_documents
 from rankwright.cli.options import (
     FILE,
     MISSING_AS_ZERO,
@@ -22,7 +22,7 @@ from rankwright.cli.options import (
     part_option,
     threads_option,
 )
-from rankwright.cli.printing import counted, inform, listed, note, print_json, progress, reading, styled
+from rankwright.cli.printing import counted, inform, listed, note, print_json, progress, styled
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
@@ -103,7 +103,6 @@ def command(
     """
     from rankwright.text.functions import parse_function
     from rankwright.text.index import Index
-    from rankwright.text.queries import read_queries
     from rankwright.text.search import Scorer, default_analyzer
 
     if model is not None and (function or field):
@@ -126,9 +125,7 @@ def command(
         _answer(index, view, engine, " ".join(query), k or _FEW, facts if as_json else None, field)
     else:
         assert target is not None
-        with reading(file) as update:
-            queries = read_queries(file, part=part, columns=columns, progress=update)
-        show_queries(queries, file)
+        queries = read_queries(file, part, columns)
         _write_run(index, engine, queries, k or _MANY, threads, target, tag or (model or Path(chosen.name)).stem)
 
 

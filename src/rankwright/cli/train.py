@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 
-from rankwright.cli.files import check_target, clean_data, cleaner_of, engine_started, naming_files, read_features
+from rankwright.cli.files import check_target, cleaner_of, engine_started, naming_files, read_clean
 from rankwright.cli.options import (
     FILE,
     Integer,
@@ -43,16 +44,14 @@ from rankwright.cli.options import (
 from rankwright.cli.precompile import COMPILING, noting_compilation, precompiling
 from rankwright.cli.printing import RETURN, LiveLine, counted, inform, note, print_json, styled, warn
 from rankwright.errors import InputError
-from rankwright.training.methods import parse_method
+from rankwright.training.methods import Method, parse_method
 
 if TYPE_CHECKING:
     from rankwright.cluster.journal import Journal
-    from rankwright.data.cleaning import Cleaner
     from rankwright.data.dataset import RankingData
     from rankwright.models.saving import SavedModel
     from rankwright.rankers.facts import Notice
     from rankwright.rankers.inputs import Clicks
-    from rankwright.training.methods import Method
     from rankwright.training.train import Plan, Trained
 
 _METHOD_HELP = "What to train, one of those above."
@@ -201,7 +200,7 @@ def command(
     if valid is None and start is None:
         settings = _folds(settings, cv) | settings
     decided = plan(chosen, settings, measure=measure, validated=valid is not None, random_state=seed, n_jobs=threads)
-    read = partial(_read, negative_as_zero=negative_as_zero, columns=columns, cleaner=cleaner, threads=threads)
+    read = partial(read_clean, negative_as_zero=negative_as_zero, columns=columns, cleaner=cleaner, threads=threads)
     with engine_started(engine) as started, _journal(engine, resume, target) as journal:
         inputs = (features, group), (valid, valid_group), (start, saved)
         read = partial(read, engine=started)
@@ -260,15 +259,9 @@ def _trained(
     facts = _facts(trained, compiled)
     if columns is not None:
         facts["definitions"] = [_OVER_CLICKS]
-    return trained, facts | {"cleaning": {"training": dropped, "validation": dropped_there}}
-
-
-def _read(
-    path: Path, group: Path | None, *, cleaner: Cleaner | None, threads: int, **options: Any
-) -> tuple[RankingData, dict[str, Any] | None]:
-    data = read_features(path, group, threads=threads, **options)
-    data, cleaning = clean_data(cleaner, data, path, threads)
-    return data, None if cleaning is None else cleaning.to_dict()
+    cleaned = {"training": dropped, "validation": dropped_there}
+    facts["cleaning"] = {part: None if cleaning is None else cleaning.to_dict() for part, cleaning in cleaned.items()}
+    return trained, facts
 
 
 def _check_output(target: Path, sources: list[Path | None]) -> None:
@@ -337,6 +330,7 @@ class ClickColumns:
 
     def taken_out(self, data: RankingData, valid: RankingData | None) -> tuple[RankingData, RankingData | None, Clicks]:
         """The data without these columns, and the weights of the clicks."""
+        from rankwright.data.dataset import column_of
         from rankwright.rankers.inputs import clicks_of
         from rankwright.training.train import TRAINING, VALIDATION, about
 
@@ -344,13 +338,13 @@ class ClickColumns:
         names = [name for name in (self.position, _PAIR if has_pair else self.pair) if name is not None]
         with about(TRAINING):
             places = [_column(data, name) for name in names]
-            position, *pair = (data.to_caller_order(_values(data, at)) for at in places)
+            position, *pair = (data.to_caller_order(column_of(data, at)) for at in places)
             data = _without(data, places)
         shown = None
         with about(VALIDATION):
             if valid is not None and _has(valid, self.position):
                 places = [_column(valid, name) for name in names if _has(valid, name)]
-                shown = valid.to_caller_order(_values(valid, places[0]))
+                shown = valid.to_caller_order(column_of(valid, places[0]))
                 valid = _without(valid, places)
         with about(TRAINING):
             clicks = clicks_of(data, valid, position, self.propensities, pair[0] if pair else None, shown)
@@ -374,14 +368,8 @@ def _column(data: RankingData, name: str) -> int:
     return int(name) - 1 if data.feature_names is None else data.feature_names.index(name)
 
 
-def _values(data: RankingData, at: int) -> Any:
-    return data.X[:, [at]].toarray()[:, 0] if data.is_sparse else data.X[:, at]
-
-
 def _without(data: RankingData, places: list[int]) -> RankingData:
     """The data without some columns; without names those that are not the last become 0, so that numbers stay."""
-    import numpy as np
-
     kept = [at for at in range(data.n_features) if at not in places]
     if not kept:
         raise InputError("has no features besides these columns; expected some")
@@ -641,11 +629,10 @@ def _fingerprint(path: Path) -> str:
 
 
 def _checksum(path: Path) -> str:
+    from rankwright.io.files import reading
+
     total = 0
-    try:
-        with open(path, "rb") as file:
-            while some := file.read(_CHUNK):
-                total = zlib.crc32(some, total)
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", path) from None
+    with reading(path), open(path, "rb") as file:
+        while some := file.read(_CHUNK):
+            total = zlib.crc32(some, total)
     return f"{total:08x}"

@@ -105,8 +105,8 @@ class Cluster:
         *,
         summed: bool = False,
         changes: bool = False,
-    ) -> dict[int, Any]:
-        """Call a method of actors; results by partition, or by the partitions that hold sums."""
+    ) -> list[Any]:
+        """Call a method of actors; results in the order of the partitions, or of those that hold sums."""
         self._prepare()
         results: dict[int, Any] = {}
         waiting = set(range(self.n_partitions))
@@ -127,7 +127,7 @@ class Cluster:
                 if changes:  # a partition that moved after its answer was rebuilt without this change
                     waiting |= moved
         self._losses = 0
-        return results
+        return [results[partition] for partition in sorted(results)]
 
     def recall(self, compute: Callable[[], Mapping[str, Array]]) -> dict[str, Array]:
         """The result of ``compute``, or the one recorded at this point before the driver was interrupted.
@@ -300,8 +300,7 @@ class ActorGroup:
         self.changes: list[tuple[str, tuple[Any, ...], Own]] = []
 
     def call(self, method: str, *shared: Any, own: Own = None) -> list[Any]:
-        results = self._cluster.call(self, method, shared, own)
-        return [results[partition] for partition in range(self._cluster.n_partitions)]
+        return self._cluster.call(self, method, shared, own)
 
     def update(self, method: str, *shared: Any, own: Own = None) -> list[Any]:
         """Call a method that changes the objects; the call is repeated where an object has to be rebuilt.
@@ -310,15 +309,14 @@ class ActorGroup:
         """
         results = self._cluster.call(self, method, shared, own, changes=True)
         self.changes.append((method, shared, own))
-        return [results[partition] for partition in range(self._cluster.n_partitions)]
+        return results
 
     def defer(self, method: str, *shared: Any) -> None:
         """Defer a change to the next call, which applies it where it is missing: no trip of its own."""
         self.changes.append((method, shared, None))
 
     def sum(self, method: str, *shared: Any, own: Own = None) -> Any:
-        results = self._cluster.call(self, method, shared, own, summed=True)
-        return add_up([results[partition] for partition in sorted(results)])
+        return add_up(self._cluster.call(self, method, shared, own, summed=True))
 
     def close(self) -> None:
         self._cluster.forget(self)

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, reduce
 from pathlib import Path
 from typing import Any, ClassVar
@@ -234,35 +234,35 @@ class PartitionReader:
         return np.asarray(self._data.X.indptr[1:], np.int64)
 
 
-def _bounds(X: PartitionedFeatures) -> Array:
-    return np.append(X.starts, X.shape[0])[X.query_bounds]
+def _blocks(X: PartitionedFeatures, row_bytes: int) -> Iterator[tuple[int, int, Any]]:
+    """Some rows at a time of every partition: its number, the place of the first of them among all rows, the rows."""
+    starts = np.append(X.starts, X.shape[0])[X.query_bounds]
+    step = max(1, _BLOCK_BYTES // (X.cluster.n_partitions * row_bytes))
+    for first in range(0, int(np.diff(starts).max()), step):
+        for partition, block in enumerate(X.readers.call("block", first, first + step)):
+            yield partition, int(starts[partition]) + first, block
 
 
 def _dense_together(X: PartitionedFeatures, place: Path) -> Array:
     gathered = scratch(X.shape, X.dtype, place)
-    bounds = _bounds(X)
-    step = max(1, _BLOCK_BYTES // (X.cluster.n_partitions * max(1, X.shape[1]) * X.dtype.itemsize))
-    for first in range(0, int(np.diff(bounds).max()), step):
-        for start, rows in zip(bounds.tolist(), X.readers.call("block", first, first + step), strict=False):
-            gathered[start + first : start + first + len(rows)] = rows
+    for _, start, rows in _blocks(X, max(1, X.shape[1]) * X.dtype.itemsize):
+        gathered[start : start + len(rows)] = rows
     gathered.flags.writeable = False
     return gathered
 
 
 def _sparse_together(X: PartitionedFeatures, place: Path, sizes: list[int]) -> Any:
-    bounds, filled = _bounds(X), sizes_to_indptr(np.array(sizes))
+    filled = sizes_to_indptr(np.array(sizes))
     index = np.int32 if filled[-1] < 2**31 else np.int64
     values, columns = scratch((int(filled[-1]),), X.dtype, place), scratch((int(filled[-1]),), index, place)
     starts = [ends + start for ends, start in zip(X.readers.call("ends"), filled.tolist(), strict=False)]
     indptr = np.concatenate([[0], *starts]).astype(index)
     at = filled[:-1].copy()
     width = max(1, int(filled[-1]) // max(1, X.shape[0]))
-    step = max(1, _BLOCK_BYTES // max(1, 16 * X.cluster.n_partitions * width))
-    for first in range(0, int(np.diff(bounds).max()), step):
-        for partition, (block, places) in enumerate(X.readers.call("block", first, first + step)):
-            values[at[partition] : at[partition] + len(block)] = block
-            columns[at[partition] : at[partition] + len(block)] = places
-            at[partition] += len(block)
+    for partition, _, (block, places) in _blocks(X, 16 * width):
+        values[at[partition] : at[partition] + len(block)] = block
+        columns[at[partition] : at[partition] + len(block)] = places
+        at[partition] += len(block)
     for array in (values, columns, indptr):
         array.flags.writeable = False
     return sparse.csr_array((values, columns, indptr), shape=X.shape)

@@ -113,13 +113,8 @@ class Comparison(Displayed):
         name = CORRECTIONS[self.correction]
         is_corrected = self.correction != "none"
         family = f"{name}-corrected for the systems compared on a measure" if is_corrected else "not corrected"
-        systems = len({row.system for row in self.differences})
-        together = ""
-        if is_corrected and systems > 1:
-            each = f"{100 * interval_level(self.confidence, [1.0] * systems, self.correction):.4g}%"
-            together = f" for {systems} systems together, {each} for each"
-            if self.correction == "fdr":
-                together = ", widened so that it is the share of significant differences whose intervals hold"
+        kinds = {"none": "", "fdr": ", corrected for the false coverage rate"}
+        together = kinds.get(self.correction, ", for all systems compared on a measure together (Bonferroni's)")
         pairs = f"all pairs: Tukey's test by randomisation, which needs no correction; {self.n_resamples} resamples"
         return (
             f"p-values: two-tailed {tests}; {family}",
@@ -299,26 +294,30 @@ def compare(
 
 
 def pairs_of(evaluations: Sequence[Evaluation], *, n_resamples: int = 9999, random_state: int = 0) -> tuple[Pair, ...]:
-    """All pairs of systems on all measures; see :func:`~rankwright.evaluation.significance.all_pairs`."""
-    measures = range(len(evaluations[0].measures))
-    return tuple(pair for m in measures for pair in _pairs(evaluations, m, n_resamples, random_state))
+    """All pairs of systems on all measures, on the queries for which every system has a value."""
+    names, pairs = [evaluation.name for evaluation in evaluations], []
+    for column, measure in enumerate(map(str, evaluations[0].measures)):
+        by_query = [dict(zip(e.query_ids.tolist(), e.values[:, column].tolist(), strict=True)) for e in evaluations]
+        rows = [[of.get(query, math.nan) for of in by_query] for query in by_query[0]]
+        values = np.array(rows).reshape(-1, len(names))
+        values = values[~np.isnan(values).any(axis=1)]
+        pairs += pairs_among(names, values, measure, n_resamples=n_resamples, random_state=random_state)
+    return tuple(pairs)
 
 
-def _pairs(systems: Sequence[Evaluation], column: int, n_resamples: int, random_state: int) -> list[Pair]:
-    """All pairs on one measure, on the queries for which every system has a value."""
-    by_query = [dict(zip(s.query_ids.tolist(), s.values[:, column].tolist(), strict=True)) for s in systems]
-    queries = [query for query in by_query[0] if all(not math.isnan(of.get(query, math.nan)) for of in by_query)]
-    measure = str(systems[0].measures[column])
-    if not queries:
+def pairs_among(
+    names: Sequence[str], values: Array, measure: str, *, n_resamples: int, random_state: int
+) -> list[Pair]:
+    """All pairs on one measure; ``values`` has a row per query and a column per system."""
+    if not len(values):
         raise InputError(f"the systems have no query in common on {measure}; all pairs need some")
-    values = np.array([[of[query] for of in by_query] for query in queries])
     p = all_pairs(values, n_resamples=n_resamples, random_state=random_state)
-    gains = {(i, j): values[:, i] - values[:, j] for i, j in itertools.combinations(range(len(systems)), 2)}
-    found = []
-    for (i, j), gain in gains.items():
-        figures = float(gain.mean()), effect_size(gain), float(p[i, j])
-        found.append(Pair(measure, systems[i].name, systems[j].name, len(queries), *figures))
-    return found
+    pairs = []
+    for (i, one), (j, other) in itertools.combinations(enumerate(names), 2):
+        gain = values[:, i] - values[:, j]
+        figures = len(values), float(gain.mean()), effect_size(gain), float(p[i, j])
+        pairs.append(Pair(measure, one, other, *figures))
+    return pairs
 
 
 def _baseline(evaluations: Sequence[Evaluation], baseline: str | int) -> Evaluation:

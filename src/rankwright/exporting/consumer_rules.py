@@ -31,7 +31,10 @@ class ConsumerRule:
 
 
 class WrittenSplit(NamedTuple):
-    """A split as it is written; ``left`` and ``right`` are what is written for its children."""
+    """A split as it is written; ``left`` and ``right`` are what is written for its children.
+
+    `categories`: those that go left, where it is a split on them; all other values go right.
+    """
 
     feature: int
     threshold: float
@@ -43,18 +46,11 @@ class WrittenSplit(NamedTuple):
 
 @dataclass(eq=False)
 class ConsumerTrees:
-    """The nodes of trees as they were read; a leaf has the feature −1."""
+    """The nodes of trees as they were read: leaves and splits, whose children are given by number."""
 
-    feature: list[int] = field(default_factory=list)
-    threshold: list[float] = field(default_factory=list)
-    left: list[int] = field(default_factory=list)
-    right: list[int] = field(default_factory=list)
-    missing: list[int] = field(default_factory=list)
-    value: list[float] = field(default_factory=list)
+    nodes: list[float | WrittenSplit] = field(default_factory=list)
     roots: list[int] = field(default_factory=list)
     weights: list[float] = field(default_factory=list)
-    sets: dict[int, frozenset[int]] = field(default_factory=dict)
-    """By node, the categories that go left; all other values go right."""
 
     @classmethod
     def read(cls, tops: Iterable[Any], parse: Callable[[Any], float | WrittenSplit]) -> ConsumerTrees:
@@ -65,44 +61,39 @@ class ConsumerTrees:
         return trees
 
     def add(self, top: Any, parse: Callable[[Any], float | WrittenSplit], weight: float = 1.0) -> None:
-        self.roots.append(len(self.feature))
+        self.roots.append(len(self.nodes))
         self.weights.append(weight)
-        todo = [(self._new(), top)]
+        todo = [(len(self.nodes), top)]
+        self.nodes.append(0.0)
         while todo:
-            node, written = todo.pop()
-            parsed = parse(written)
-            if not isinstance(parsed, WrittenSplit):
-                self.value[node] = parsed
-                continue
-            left, right = self._new(), self._new()
-            self.feature[node], self.threshold[node] = parsed.feature, parsed.threshold
-            self.left[node], self.right[node] = left, right
-            self.missing[node] = left if parsed.missing_left else right
-            if parsed.categories is not None:
-                self.sets[node] = parsed.categories
-            todo += [(left, parsed.left), (right, parsed.right)]
-
-    def _new(self) -> int:
-        for column in (self.left, self.right, self.missing):
-            column.append(0)
-        self.feature.append(-1)
-        self.threshold.append(0.0)
-        self.value.append(0.0)
-        return len(self.feature) - 1
+            number, written = todo.pop()
+            node = parse(written)
+            if isinstance(node, WrittenSplit):
+                left, right = len(self.nodes), len(self.nodes) + 1
+                todo += [(left, node.left), (right, node.right)]
+                node = node._replace(left=left, right=right)
+                self.nodes += [0.0, 0.0]
+            self.nodes[number] = node
 
 
-def tree_scores(nodes: ConsumerTrees, X: Array, rule: ConsumerRule) -> Array:
+def tree_scores(trees: ConsumerTrees, X: Array, rule: ConsumerRule) -> Array:
     """The sum of the trees for every row, added in the type of the rule, tree by tree."""
+    leaf = WrittenSplit(-1, 0.0, False, 0, 0)
+    splits = [node if isinstance(node, WrittenSplit) else leaf for node in trees.nodes]
+    leaves = [0.0 if isinstance(node, WrittenSplit) else node for node in trees.nodes]
+    sets = {number: split.categories for number, split in enumerate(splits) if split.categories is not None}
+    feature, left, right = (
+        np.array([getattr(split, name) for split in splits], np.int64) for name in ("feature", "left", "right")
+    )
+    missing = np.where([split.missing_left for split in splits], left, right)
     with np.errstate(over="ignore", under="ignore"):
         X = np.asarray(X).astype(rule.dtype)
-        threshold = np.array(nodes.threshold).astype(rule.dtype) + rule.dtype(rule.slack)
-        value, weights = (np.array(numbers).astype(rule.dtype) for numbers in (nodes.value, nodes.weights))
+        threshold = np.array([split.threshold for split in splits]).astype(rule.dtype) + rule.dtype(rule.slack)
+        value, weights = (np.array(numbers).astype(rule.dtype) for numbers in (leaves, trees.weights))
     if rule.missing_as_zero:
         X = np.where(np.isnan(X), rule.dtype(0), X)
-    columns = (nodes.feature, nodes.left, nodes.right, nodes.missing)
-    feature, left, right, missing = (np.array(column, np.int64) for column in columns)
     total = np.zeros(len(X), rule.dtype)
-    for root, weight in zip(nodes.roots, weights, strict=True):
+    for root, weight in zip(trees.roots, weights, strict=True):
         at, rows = np.full(len(X), root), np.arange(len(X))
         while True:
             rows = rows[feature[at[rows]] >= 0]
@@ -111,9 +102,9 @@ def tree_scores(nodes: ConsumerTrees, X: Array, rule: ConsumerRule) -> Array:
             here = at[rows]
             x, limit = X[rows, feature[here]], threshold[here]
             goes_left = x < limit if rule.strict else x <= limit
-            for node in set(here.tolist()) & nodes.sets.keys() if nodes.sets else ():
+            for node in set(here.tolist()) & sets.keys() if sets else ():
                 those = here == node
-                goes_left[those] = np.isin(np.trunc(x[those]), list(nodes.sets[node]))
+                goes_left[those] = np.isin(np.trunc(x[those]), list(sets[node]))
             at[rows] = np.where(np.isnan(x), missing[here], np.where(goes_left, left[here], right[here]))
         total += weight * value[at]
     return total.astype(np.float64)

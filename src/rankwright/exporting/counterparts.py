@@ -69,6 +69,11 @@ class Origin:
         """Function and analyser as one word, for names of fields and types: ``porter_bm25``."""
         return identifier(f"{self.analyzer}_{self.function}")
 
+    @property
+    def text_field(self) -> str:
+        """The field of an engine with the text."""
+        return ALL_FIELDS if self.field is None else self.field
+
 
 def origin_of(name: str) -> Origin:
     """Read the origin of a feature from its name.
@@ -205,11 +210,14 @@ def identifiers(texts: Iterable[str], taken: Iterable[str] = ()) -> dict[str, st
     return words
 
 
-def placeholder_note(origin: Origin) -> str:
-    """What to do about a feature of which only the name is known."""
+def number_counterpart(origin: Origin, note: str, definition: Any) -> Counterpart:
+    """The counterpart of a number: read from a field, with a note on that; a placeholder if only its name is known."""
+    if origin.kind == "value":
+        return Counterpart(origin.name, "field", note, definition)
+    note = "only its position is known: replace the definition by what the feature stands for"
     if origin.kind == "run":
-        return "made from the run of another system: compute it there, or log the engine's own features"
-    return "only its position is known: replace the definition by what the feature stands for"
+        note = "made from the run of another system: compute it there, or log the engine's own features"
+    return Counterpart(origin.name, "none", note, definition)
 
 
 def json_text(value: Any) -> str:
@@ -221,7 +229,6 @@ _SHARE = "doc.freq * 1.0 / doc.length"
 _IDF = "field.docCount * 1.0 / term.docFreq"
 _CF = "field.sumTotalTermFreq * 1.0 / term.totalTermFreq"
 _TFIDF = f"query.boost * (1.0 + Math.log(doc.freq)) * Math.log(1.0 + {_IDF})"
-_NO_DIRICHLET = "no score may be below 0, and LMDirichlet leaves out the words that a document lacks"
 
 
 def _what_differs(origin: Origin, *, lengths: bool, statistics: str = _STATISTICS) -> str:
@@ -262,10 +269,11 @@ class RankFeature:
     variant: str = ""
 
 
+@dataclass(frozen=True)
 class Similarities:
-    """What the engines have for a function that they lack: placeholders."""
+    """What the engines have for a function that they lack, and why Lucene lacks it: placeholders."""
 
-    lack = "unknown"
+    lack: str = "unknown"
 
     def lucene(self, origin: Origin) -> Similarity:
         """In OpenSearch and Elasticsearch."""
@@ -328,21 +336,12 @@ class _OfLogBM25(_OfBM25):
         return RankFeature(f"log(max({plain.expression}, 0.001))", plain.status, plain.note)
 
 
-class _OfTFIDF(Similarities):
-    def lucene(self, origin: Origin) -> Similarity:
-        return Similarity(_scripted(_TFIDF), "approximate", _what_differs(origin, lengths=False))
-
-
-class _OfCosine(Similarities):
-    lack = "the length of a document's vector is not in the index"
-
-
 class _OfJelinekMercer(Similarities):
     def lucene(self, origin: Origin) -> Similarity:
         assert isinstance(origin.function, JelinekMercer)
         odds = (1 - origin.function.lambda_) / origin.function.lambda_
         script = f"query.boost * Math.log(1.0 + {odds!r} * {_SHARE} * {_CF})"
-        return Similarity(_scripted(script), "approximate", _what_differs(origin, lengths=True))
+        return _OfScript(script=script, uses_length=True).lucene(origin)
 
     def solr(self, origin: Origin) -> Similarity:
         assert isinstance(origin.function, JelinekMercer)
@@ -353,21 +352,22 @@ class _OfJelinekMercer(Similarities):
 
 class _OfDirichlet(Similarities):
     def lucene(self, origin: Origin) -> Similarity:
-        assert isinstance(origin.function, Dirichlet)
-        return Similarity({"type": "LMDirichlet", "mu": origin.function.mu}, "none", _NO_DIRICHLET)
+        return self._placeholder(origin, {"type": "LMDirichlet"})
 
     def solr(self, origin: Origin) -> Similarity:
+        return self._placeholder(origin, {"class": "solr.LMDirichletSimilarityFactory"})
+
+    def _placeholder(self, origin: Origin, kind: dict[str, Any]) -> Similarity:
         assert isinstance(origin.function, Dirichlet)
-        return Similarity(
-            {"class": "solr.LMDirichletSimilarityFactory", "mu": origin.function.mu}, "none", _NO_DIRICHLET
-        )
+        note = "no score may be below 0, and LMDirichlet leaves out the words that a document lacks"
+        return Similarity({**kind, "mu": origin.function.mu}, "none", note)
 
 
 @dataclass(frozen=True)
-class _OfSum(Similarities):
-    """A sum as a script in which each term counts once."""
+class _OfScript(Similarities):
+    """A script; in that of a sum each term counts once."""
 
-    script: str
+    script: str = ""
     uses_length: bool = False
     is_exact: bool = False
 
@@ -380,16 +380,16 @@ class _OfSum(Similarities):
 
 SIMILARITIES: Mapping[type[Function] | str, Similarities] = {
     BM25: _OfBM25(),
-    TFIDF: _OfTFIDF(),
-    Cosine: _OfCosine(),
+    TFIDF: _OfScript(script=_TFIDF),
+    Cosine: Similarities("the length of a document's vector is not in the index"),
     Dirichlet: _OfDirichlet(),
     JelinekMercer: _OfJelinekMercer(),
-    "log-tf": _OfSum("Math.log(doc.freq + 1.0)", is_exact=True),
-    "log-cf": _OfSum(f"Math.log({_CF} + 1.0)"),
-    "log-idf": _OfSum(f"Math.log({_IDF})"),
-    "log-share": _OfSum(f"Math.log({_SHARE} + 1.0)", uses_length=True),
-    "log-share-idf": _OfSum(f"Math.log({_SHARE} * {_IDF} + 1.0)", uses_length=True),
-    "log-share-cf": _OfSum(f"Math.log({_SHARE} * {_CF} + 1.0)", uses_length=True),
+    "log-tf": _OfScript(script="Math.log(doc.freq + 1.0)", is_exact=True),
+    "log-cf": _OfScript(script=f"Math.log({_CF} + 1.0)"),
+    "log-idf": _OfScript(script=f"Math.log({_IDF})"),
+    "log-share": _OfScript(script=f"Math.log({_SHARE} + 1.0)", uses_length=True),
+    "log-share-idf": _OfScript(script=f"Math.log({_SHARE} * {_IDF} + 1.0)", uses_length=True),
+    "log-share-cf": _OfScript(script=f"Math.log({_SHARE} * {_CF} + 1.0)", uses_length=True),
     "log-bm25": _OfLogBM25(),
 }
 """By the class of a function, or the name of a sum."""

@@ -142,20 +142,19 @@ class _Parts:
         if isinstance(model, SumModel):
             for part, part_weight, where in zip(model.parts, model.weights.tolist(), model._places(), strict=True):
                 self.add(part, weight * part_weight, places[where])
-        elif model.scales_queries or isinstance(model, NetModel | GradeModel):
+            return
+        if model.scales_queries or isinstance(model, NetModel | GradeModel):
             self.others.append(Other(weight, model, places))
-            self.numeric |= set(places[np.flatnonzero(model.uses())].tolist()) - self._categories_of(model, places)
         elif isinstance(model, LinearModel):
             np.add.at(self.weights, places, weight * model.coef)
-            self.numeric |= set(places[np.flatnonzero(model.coef)].tolist())
         elif isinstance(model, BinnedModel | TreeModel):
             self.trees.append((model, weight, places))
-            categorical = self._categories_of(model, places)
-            self.numeric |= set(places[np.flatnonzero(model.uses())].tolist()) - categorical
         else:
             raise InputError(f"a {type(model).__name__} cannot be exported; expected weights, trees, bins or a net")
+        self._note_kinds(model, places)
 
-    def _categories_of(self, model: Model, places: Array) -> set[int]:
+    def _note_kinds(self, model: Model, places: Array) -> None:
+        """Note which features a part takes as numbers, and the categories of the others."""
         categories = getattr(model, "categories", {})
         for j, part_values in categories.items():
             values = self.categories.get(int(places[j]), ())
@@ -164,7 +163,8 @@ class _Parts:
             )
             if len(values) > 64 * SET_WORDS:
                 raise InputError(f"the feature {model.names[j]!r} has {len(values)} categories in all parts; too many")
-        return {int(places[j]) for j in categories}
+        used = set(places[np.flatnonzero(model.uses())].tolist())
+        self.numeric |= used - {int(places[j]) for j in categories}
 
     def forest(self) -> Forest:
         forests = []

@@ -31,8 +31,8 @@ from rankwright.exporting.counterparts import (
     Origin,
     Similarity,
     json_text,
+    number_counterpart,
     origin_of,
-    placeholder_note,
     similarities_of,
 )
 from rankwright.exporting.ensemble import Ensemble, as_json
@@ -251,12 +251,11 @@ def opensearch_set(origins: Sequence[Origin], called: Called) -> FeatureSet:
     }
     ranker = {"sltr": {"model": called.model, "params": params}}
     rescore = {"rescore_query": ranker, "query_weight": 0.0, "rescore_query_weight": 1.0}
-    search = {"query": _first_query(origins), "rescore": {"window_size": 100, "query": rescore}}
     files = {
         "index.json": json_text(_index(origins)),
         "featureset.json": json_text(_featureset(called.feature_set, origins, legacy=False)),
         "log.json": json_text(log),
-        "search.json": json_text(search),
+        "search.json": _search(origins, {"query": rescore}),
     }
     if any(origin.kind == "text" and _similarity(origin).factor != 1.0 for origin in origins):
         files["featureset-legacy.json"] = json_text(_featureset(called.feature_set, origins, legacy=True))
@@ -276,12 +275,11 @@ def elasticsearch_set(origins: Sequence[Origin], called: Called) -> FeatureSet:
     filled = json.loads(json.dumps(named).replace("{{query_text}}", "QUERY"))
     logged = {"bool": {"filter": [{"terms": {"_id": ["DOCUMENT"]}}], "should": filled}}
     ranker = {"model_id": called.model, "params": {"query_text": "QUERY"}}
-    search = {"query": _first_query(origins), "rescore": {"window_size": 100, "learning_to_rank": ranker}}
     files = {
         "index.json": json_text(_index(origins)),
         IN_THE_MODEL: json_text(_extractors(origins)),
         "log.json": json_text({"size": 100, "_source": False, "query": logged}),
-        "search.json": json_text(search),
+        "search.json": _search(origins, {"learning_to_rank": ranker}),
     }
     return FeatureSet("elasticsearch", counterparts, files)
 
@@ -298,9 +296,7 @@ def _counterpart(origin: Origin, parameter: str, *, legacy: bool = False) -> Cou
     query = {"function_score": {"query": condition, "field_value_factor": value, "boost_mode": "replace"}}
     if origin.kind == "value" and "{{" in str(origin.field):
         return Counterpart(origin.name, "none", "the template would replace {{ in its name: rename the field", query)
-    if origin.kind == "value":
-        return Counterpart(origin.name, "field", _VALUE, query)
-    return Counterpart(origin.name, "none", placeholder_note(origin), query)
+    return number_counterpart(origin, _VALUE, query)
 
 
 def _match(origin: Origin, factor: float, parameter: str, *, legacy: bool) -> dict[str, Any]:
@@ -308,13 +304,12 @@ def _match(origin: Origin, factor: float, parameter: str, *, legacy: bool) -> di
     words: dict[str, Any] = {"query": f"{{{{{parameter}}}}}"}
     if legacy and factor != 1.0:
         words["boost"] = 1.0 / factor
-    subfield = f"{_field(origin)}.{origin.key}"
     # All documents match: to the plugins a query that does not is a missing value, while it was 0 in training.
-    return {"bool": {"filter": [{"match_all": {}}], "should": [{"match": {subfield: words}}]}}
+    return {"bool": {"filter": [{"match_all": {}}], "should": [{"match": {_subfield(origin): words}}]}}
 
 
-def _field(origin: Origin) -> str:
-    return ALL_FIELDS if origin.field is None else origin.field
+def _subfield(origin: Origin) -> str:
+    return f"{origin.text_field}.{origin.key}"
 
 
 def _similarity(origin: Origin) -> Similarity:
@@ -328,7 +323,7 @@ def _index(origins: Sequence[Origin]) -> dict[str, Any]:
     similarities = {f"rankwright_{origin.key}": _similarity(origin).settings for origin in texts}
     properties: dict[str, Any] = {}
     for origin in texts:
-        definition = properties.setdefault(_field(origin), {"type": "text", "fields": {}})
+        definition = properties.setdefault(origin.text_field, {"type": "text", "fields": {}})
         definition["fields"][origin.key] = {
             "type": "text",
             "analyzer": _analyzer_name(origin.analyzer),
@@ -387,9 +382,11 @@ def _featureset(name: str, origins: Sequence[Origin], *, legacy: bool) -> dict[s
     return {"featureset": {"name": name, "features": features}}
 
 
-def _first_query(origins: Sequence[Origin]) -> dict[str, Any]:
-    fields = [f"{_field(origin)}.{origin.key}" for origin in origins if origin.kind == "text"]
-    return {"multi_match": {"query": "QUERY", "fields": fields or ["*"]}}
+def _search(origins: Sequence[Origin], rescore: dict[str, Any]) -> str:
+    """A search whose first hundred results are scored again."""
+    fields = [_subfield(origin) for origin in origins if origin.kind == "text"]
+    first = {"multi_match": {"query": "QUERY", "fields": fields or ["*"]}}
+    return json_text({"query": first, "rescore": {"window_size": 100, **rescore}})
 
 
 def _extractors(origins: Sequence[Origin]) -> list[dict[str, Any]]:

@@ -30,6 +30,10 @@ from rankwright.nets.model import NetModel
 _MODEL = "model.onnx"
 _OPSET, _ML_OPSET, _IR_VERSION = 18, 3, 8
 _INPUT, _OUTPUT = "features", "scores"
+_NODE_KEYS = (
+    "treeids", "nodeids", "featureids", "modes", "values", "truenodeids", "falsenodeids", "missing_value_tracks_true",
+)  # fmt: skip
+_LEAF_KEYS = ("treeids", "nodeids", "ids", "weights")
 
 
 def _refusal(ensemble: Ensemble, options: Options) -> str | None:
@@ -83,40 +87,25 @@ class _Graph:
 
 def _tree_lists(forests: Sequence[Forest], places: Array, dtype: type) -> dict[str, Any]:
     """The attributes of the operator: nodes and leaves of all trees as lists."""
-    keys = (
-        "treeids",
-        "nodeids",
-        "featureids",
-        "modes",
-        "values",
-        "truenodeids",
-        "falsenodeids",
-        "missing_value_tracks_true",
-    )
-    lists: dict[str, Any] = {f"nodes_{key}": [] for key in keys}
-    lists |= {f"target_{key}": [] for key in ("treeids", "nodeids", "ids", "weights")}
+    nodes: list[tuple[Any, ...]] = []
+    leaves: list[tuple[Any, ...]] = []
     n_trees = 0
     for target, forest in enumerate(forests):
         limits = for_at_most(forest.threshold, dtype).astype(np.float64)
         for root in forest.roots.tolist():
             todo = [root]
             for at, node in enumerate(todo):  # children are numbered as they are met
-                is_leaf = bool(forest.feature[node] < 0)
-                children = (0, 0) if is_leaf else (len(todo), len(todo) + 1)
-                if is_leaf:
-                    leaf: tuple[Any, ...] = (n_trees, at, target, float(dtype(forest.value[node])))
-                    for key, value in zip(("treeids", "nodeids", "ids", "weights"), leaf, strict=True):
-                        lists[f"target_{key}"].append(value)
-                else:
-                    todo += [int(forest.left[node]), int(forest.left[node]) + 1]
-                feature = 0 if is_leaf else int(places[forest.feature[node]])
-                limit = 0.0 if is_leaf else float(limits[node])
-                missing = int(not is_leaf and forest.missing_left[node])
-                row = (n_trees, at, feature, "LEAF" if is_leaf else "BRANCH_LEQ", limit, *children, missing)
-                for key, value in zip(keys, row, strict=True):
-                    lists[f"nodes_{key}"].append(value)
+                if forest.feature[node] < 0:
+                    nodes.append((n_trees, at, 0, "LEAF", 0.0, 0, 0, 0))
+                    leaves.append((n_trees, at, target, float(dtype(forest.value[node]))))
+                    continue
+                feature, limit = int(places[forest.feature[node]]), float(limits[node])
+                children, missing = (len(todo), len(todo) + 1), int(forest.missing_left[node])
+                nodes.append((n_trees, at, feature, "BRANCH_LEQ", limit, *children, missing))
+                todo += [int(forest.left[node]), int(forest.left[node]) + 1]
             n_trees += 1
-    return lists
+    lists = {f"nodes_{key}": [node[at] for node in nodes] for at, key in enumerate(_NODE_KEYS)}
+    return lists | {f"target_{key}": [leaf[at] for leaf in leaves] for at, key in enumerate(_LEAF_KEYS)}
 
 
 def _write(ensemble: Ensemble, options: Options) -> ExportFiles:

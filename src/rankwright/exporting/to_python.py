@@ -31,7 +31,8 @@ def _refusal(ensemble: Ensemble, options: Options) -> str | None:
 
 
 def _write(ensemble: Ensemble, options: Options) -> ExportFiles:
-    kinds = [_kind(other) for other in ensemble.others]
+    calls = [_call(other) for other in ensemble.others]
+    kinds = [call.partition("(")[0] for call in calls]
     has_trees = bool(ensemble.trees.n_trees) or "grades" in kinds
     scalings = [other.model.query_scaling for other in ensemble.others if other.model.query_scaling]
     coding = coding_files(ensemble)
@@ -39,7 +40,10 @@ def _write(ensemble: Ensemble, options: Options) -> ExportFiles:
     blocks += [TREES] if has_trees else []
     blocks += [SCALINGS[kind] for kind in dict.fromkeys(scalings)]
     blocks += [PARTS[kind] for kind in dict.fromkeys(kinds)]
-    blocks += [_score(ensemble, kinds), ROWS, CHECK]
+    terms = [f"scores += {other.weight!r} * {call}" for other, call in zip(ensemble.others, calls, strict=True)]
+    trees = ["for tree in TREES:", "    scores += leaves(tree, X)"] if ensemble.trees.n_trees else []
+    score = SCORE.replace("    # PARTS\n", "".join(f"    {line}\n" for line in [*trees, *terms]))
+    blocks += [score, ROWS, CHECK]
     text = "\n\n\n".join(block.strip("\n") for block in blocks) + "\n"
     notes = ["model.py: check an installation with: python model.py golden.json"]
     if coding:
@@ -55,21 +59,19 @@ def _head(ensemble: Ensemble, options: Options) -> str:
 
 def _numbers(ensemble: Ensemble) -> str:
     """The constants of the file; every text and number goes through repr."""
-    parts = {
-        "FEATURES": [repr(name) for name in ensemble.names],
-        "WEIGHTS": [f"({j}, {float(ensemble.weights[j])!r})" for j in ensemble.linear_features.tolist()],
-        "TREES": [*_trees(ensemble)],
-    }
-    about = {
-        "WEIGHTS": "column and weight",
-        "TREES": "a split: column, limit, whether missing values go left, left child (the right is next); a leaf",
-    }
+    weights = [f"({j}, {float(ensemble.weights[j])!r})" for j in ensemble.linear_features.tolist()]
+    of_node = "a split: column, limit, whether missing values go left, left child (the right is next); a leaf"
+    categories = [f"{j}: {list(values)!r}" for j, values in ensemble.categories.items()]
+    constants = (
+        ("FEATURES = [", "", [repr(name) for name in ensemble.names], "]"),
+        ("WEIGHTS = [", "  # column and weight", weights, "]"),
+        ("TREES = [", f"  # {of_node}", [*_trees(ensemble)], "]"),
+        ("CATEGORIES = {", "  # by column", categories, "}"),
+    )
     lines = [f"CONSTANT = {ensemble.constant!r}"]
-    for name, values in parts.items():
-        comment = f"  # {about[name]}" if name in about else ""
-        lines += [f"{name} = [{comment}", *(f"    {value}," for value in values), "]"] if values else [f"{name} = []"]
-    tables = [f"    {j}: {list(values)!r}," for j, values in ensemble.categories.items()]
-    return "\n".join([*lines, *(["CATEGORIES = {  # by column", *tables, "}"] if tables else ["CATEGORIES = {}"])])
+    for start, comment, values, end in constants:
+        lines += [start + comment, *(f"    {value}," for value in values), end] if values else [start + end]
+    return "\n".join(lines)
 
 
 def _trees(ensemble: Ensemble) -> Iterator[str]:
@@ -97,36 +99,23 @@ def _number(value: float) -> str:
     return repr(number) if np.isfinite(number) else f"float({repr(number)!r})"
 
 
-def _kind(other: Other) -> str:
-    kinds: dict[type, str] = {NetModel: "net", GradeModel: "grades", LinearModel: "weights", BinnedModel: "steps"}
-    return kinds[type(other.model)]
-
-
-def _score(ensemble: Ensemble, kinds: list[str]) -> str:
-    terms = [
-        f"scores += {other.weight!r} * {_call(other, kind)}" for other, kind in zip(ensemble.others, kinds, strict=True)
-    ]
-    trees = ["for tree in TREES:", "    scores += leaves(tree, X)"] if ensemble.trees.n_trees else []
-    return SCORE.replace("    # PARTS\n", "".join(f"    {line}\n" for line in [*trees, *terms]))
-
-
-def _call(other: Other, kind: str) -> str:
+def _call(other: Other) -> str:
+    """A call of the function in ``PARTS`` that scores a part."""
     model: Any = other.model
     columns = f"X[:, {other.places.tolist()!r}]"
     if model.query_scaling:
         columns = f"{model.query_scaling}({columns}, sizes)"
-    arguments: list[Any] = []
-    if kind == "net":
-        arguments = [model.inner.tolist(), model.constants.tolist(), model.outer.tolist()]
-    elif kind == "weights":
-        arguments = [model.coef.tolist()]
-    elif kind == "steps":
+    if isinstance(model, NetModel):
+        return f"net({columns}, {model.inner.tolist()!r}, {model.constants.tolist()!r}, {model.outer.tolist()!r})"
+    if isinstance(model, LinearModel):
+        return f"weights({columns}, {model.coef.tolist()!r})"
+    if isinstance(model, BinnedModel):
         parts = np.split(model.thresholds, model.starts[1:-1]) if model.n_features else []
-        arguments = [[part.tolist() for part in parts], [levels.tolist() for levels in model._levels()]]
-    else:
-        numbers = f"{model.starts.tolist()!r}, {model.grades.tolist()!r}, {model.link!r}"
-        return f"grades({columns}, {_forests(model)}, {numbers})"
-    return f"{kind}({columns}, {', '.join(map(repr, arguments))})"
+        return (
+            f"steps({columns}, {[part.tolist() for part in parts]!r}, {[part.tolist() for part in model._levels()]!r})"
+        )
+    numbers = f"{model.starts.tolist()!r}, {model.grades.tolist()!r}, {model.link!r}"
+    return f"grades({columns}, {_forests(model)}, {numbers})"
 
 
 def _forests(model: GradeModel) -> str:

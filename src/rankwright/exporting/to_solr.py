@@ -22,7 +22,6 @@ from rankwright._types import Array
 from rankwright.boosting.float32 import SOLR_SLACK, for_at_most, for_slack, number_text
 from rankwright.exporting.consumer_rules import ConsumerRule, ConsumerTrees, WrittenSplit, linear_scores, tree_scores
 from rankwright.exporting.counterparts import (
-    ALL_FIELDS,
     WORDS,
     Called,
     Counterpart,
@@ -31,7 +30,7 @@ from rankwright.exporting.counterparts import (
     Similarity,
     identifiers,
     json_text,
-    placeholder_note,
+    number_counterpart,
     similarities_of,
 )
 from rankwright.exporting.ensemble import Ensemble, as_json
@@ -169,7 +168,6 @@ SOLR = ExportTarget(
 )
 
 _STOP_FILE = "rankwright_stopwords.txt"
-_VALUE = "NaN where the document has no such field"
 
 
 def solr_set(origins: Sequence[Origin], called: Called) -> FeatureSet:
@@ -194,16 +192,14 @@ def solr_set(origins: Sequence[Origin], called: Called) -> FeatureSet:
 
 
 def _view(origin: Origin) -> str:
-    return f"{ALL_FIELDS if origin.field is None else origin.field} {origin.key}"
+    return f"{origin.text_field} {origin.key}"
 
 
 def _counterpart(origin: Origin, fields: dict[str, str]) -> Counterpart:
     if origin.kind != "text":
         fill = "NaN" if origin.fill is None else repr(origin.fill)
         definition = ("FieldValueFeature", {"field": fields[str(origin.field)], "defaultValue": fill})
-        if origin.kind == "value":
-            return Counterpart(origin.name, "field", _VALUE, definition)
-        return Counterpart(origin.name, "none", placeholder_note(origin), definition)
+        return number_counterpart(origin, "NaN where the document has no such field", definition)
     similarity = _similarity(origin)
     note = similarity.note
     note += "" if origin.field else "; schema.json copies every field ('*') into one: list the text fields instead"

@@ -29,11 +29,10 @@ from rankwright.exporting.counterparts import (
     FeatureSet,
     Origin,
     RankFeature,
-    Status,
     identifiers,
     json_text,
+    number_counterpart,
     one_line,
-    placeholder_note,
     similarities_of,
 )
 from rankwright.exporting.ensemble import Ensemble, as_json
@@ -164,7 +163,6 @@ RANK_FEATURE = re.compile(r"[A-Za-z_]\w*\([^()\[\]=\n]*\)(\.\w+)*")
 """The name of one of Vespa's own rank features, such as ``fieldMatch(title).completeness``."""
 
 _WHOLE = "all_text"
-_VALUE = "an attribute; NaN where the document has none"
 
 
 def vespa_set(origins: Sequence[Origin], called: Called) -> FeatureSet:
@@ -199,8 +197,7 @@ def _counterpart(origin: Origin, fields: dict[str, str]) -> Counterpart:
         expression = f"attribute({fields[str(origin.field)]})"
         if origin.fill is not None:
             expression = f"if (isNan({expression}), {origin.fill!r}, {expression})"
-        status: Status = "field" if origin.kind == "value" else "none"
-        return Counterpart(origin.name, status, _VALUE if status == "field" else placeholder_note(origin), expression)
+        return number_counterpart(origin, "an attribute; NaN where the document has none", expression)
     field, rank_feature = fields[_view(origin)], _rank_feature(origin)
     if origin.analyzer not in BUILT_IN:
         note = f"the analyser {origin.analyzer!r} is your own: make its words when documents are fed"
@@ -232,30 +229,19 @@ def _schema(
     if views:
         lines += ["    first-phase {", f"        expression: nativeRank({fields[next(iter(views))]})", "    }"]
     for feature in counterparts:
-        if RANK_FEATURE.fullmatch(feature.name):
-            continue
-        lines += [
-            f"    # {one_line(feature.name)}: {feature.status}",
-            f"    function {called.features[feature.name]}() {{",
-        ]
-        lines += [f"        expression: {feature.definition}", "    }"]
-    lines += [
-        "    match-features {",
-        *(f"        {called.features[feature.name]}" for feature in counterparts),
-        "    }",
-        "}",
-        "",
-    ]
-    return "\n".join(lines)
+        if not RANK_FEATURE.fullmatch(feature.name):
+            lines += [f"    # {one_line(feature.name)}: {feature.status}"]
+            lines += [f"    function {called.features[feature.name]}() {{"]
+            lines += [f"        expression: {feature.definition}", "    }"]
+    match_features = [f"        {called.features[feature.name]}" for feature in counterparts]
+    return "\n".join([*lines, "    match-features {", *match_features, "    }", "}", ""])
 
 
 def _field(origin: Origin, fields: dict[str, str], name: str, origins: Sequence[Origin]) -> list[str]:
     sources = [fields[origin.field]] if origin.field else _sources(origins, fields)
-    read = (
-        f"input {sources[0]}"
-        if len(sources) == 1
-        else ' . " " . '.join(f'(input {source} || "")' for source in sources)
-    )
+    read = f"input {sources[0]}"
+    if len(sources) > 1:
+        read = ' . " " . '.join(f'(input {source} || "")' for source in sources)
     stemming = "none" if origin.analyzer == "plain" else "best"
     rules = [f"    indexing: {read} | index", "    index: enable-bm25", f"    stemming: {stemming}"]
     return [f"field {name} type string {{", *rules, "    normalizing: none", "}"]

@@ -43,7 +43,7 @@ def raw_model(ensemble: Ensemble, names: list[str]) -> dict[str, Any]:
     limits = for_below(ensemble.trees.threshold)
     trees = [_tree(ensemble, at, int(root), limits) for at, root in enumerate(ensemble.trees.roots)]
     if ensemble.constant or not trees:
-        trees.append(_arrays(len(trees), [_leaf(ensemble.constant, -1)], [], len(names)))
+        trees.append(_arrays(len(trees), [_leaf(ensemble.constant, -1)], len(names)))
     n = len(trees)
     model = {
         "cats": {"enc": [], "feature_segments": [], "sorted_idx": []},
@@ -104,9 +104,7 @@ def _tree(ensemble: Ensemble, at: int, root: int, limits: Array) -> dict[str, An
         nodes[number] |= fields | {"left": first, "right": first + 1}
         nodes += [_leaf(float(trees.value[side]), number) for side in sides]
         todo += [(sides[0], first), (sides[1], first + 1)]
-    return _arrays(
-        at, nodes, [number for number, node in enumerate(nodes) if node["set"] is not None], len(ensemble.names)
-    )
+    return _arrays(at, nodes, len(ensemble.names))
 
 
 def _without_empty_sets(ensemble: Ensemble, node: int) -> int:
@@ -120,7 +118,8 @@ def _without_empty_sets(ensemble: Ensemble, node: int) -> int:
     return node
 
 
-def _arrays(at: int, nodes: list[dict[str, Any]], with_sets: list[int], n_features: int) -> dict[str, Any]:
+def _arrays(at: int, nodes: list[dict[str, Any]], n_features: int) -> dict[str, Any]:
+    with_sets = [number for number, node in enumerate(nodes) if node["set"] is not None]
     sets = [nodes[number]["set"] for number in with_sets]
     sizes = [len(held) for held in sets]
     zeros = [0.0] * len(nodes)

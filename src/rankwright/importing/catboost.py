@@ -26,18 +26,20 @@ def read(file: ModelFile, settings: ImportSettings, value: Any) -> Imported:
         if info.values.get(key):
             message = f"has {key.replace('_', ' ')}, which CatBoost turns into statistics of its training data"
             raise file.error(f"{message}; expected numeric features only")
-    columns, missing_left, names = _columns(info)
+    features, names = _features(info)
     scale, bias = _scale_and_bias(head)
-    trees = []
-    flat = "oblivious_trees" in head.values
-    for at, tree in enumerate(head.list("oblivious_trees" if flat else "trees")):
-        facts = Facts.of(file, tree, f"tree {at} (from 0)")
-        trees.append((_oblivious if flat else _any_tree)(facts, columns, missing_left))
-    n_in_file = 1 + max(columns.values(), default=-1)
+    key, read_tree = ("oblivious_trees", _oblivious) if "oblivious_trees" in head.values else ("trees", _any_tree)
+    trees = [read_tree(tree, features) for tree in Facts.trees(file, head.list(key))]
+    n_in_file = 1 + max((column for column, _ in features.values()), default=-1)
     listed = None
     if any(names.values()):
         listed = tuple(names.get(at) or f"column {at}" for at in range(n_in_file))
-    model = tree_model(
+    loss = _loss(head)
+    notices = []
+    if loss in ("Logloss", "CrossEntropy", "Poisson", "Tweedie"):
+        message = f"scores are CatBoost's raw values, before its transform for {loss}"
+        notices.append(f"{message} (prediction_type='RawFormulaVal'): the ranking is the same")
+    imported = tree_model(
         file,
         settings,
         trees,
@@ -46,29 +48,29 @@ def read(file: ModelFile, settings: ImportSettings, value: Any) -> Imported:
         names=listed,
         factors=[scale] * len(trees),
         constant=bias,
+        objective=loss,
+        notices=notices,
     )
-    loss = _loss(head)
-    notices = []
     if loss in ("MultiClass", "MultiClassOneVsAll"):
         raise file.error(f"has the loss {loss}; expected a model that gives one score")
-    if loss in ("Logloss", "CrossEntropy", "Poisson", "Tweedie"):
-        message = f"scores are CatBoost's raw values, before its transform for {loss}"
-        notices.append(f"{message} (prediction_type='RawFormulaVal'): the ranking is the same")
-    return Imported(model, {"objective": loss, "trees": len(trees)}, tuple(notices))
+    return imported
 
 
-def _columns(info: Facts) -> tuple[dict[int, int], dict[int, bool], dict[int, str]]:
-    """By the number of a numeric feature its column and the side of missing values; names by column."""
-    columns, missing_left, names = {}, {}, {}
+Features = Mapping[int, tuple[int, bool]]  # by number: the column, and whether missing values are below all borders
+
+
+def _features(info: Facts) -> tuple[Features, dict[int, str]]:
+    """The numeric features, and their names by column."""
+    features, names = {}, {}
     for feature in info.list("float_features"):
         facts = Facts.of(info.file, feature, "float_features")
         number, column = facts.integer("feature_index"), facts.integer("flat_feature_index")
         treatment = str(facts.values.get("nan_value_treatment", "AsIs"))
         if treatment not in _TREATMENTS:
             raise facts.error(f"nan_value_treatment is {shown(treatment)}; expected {', '.join(_TREATMENTS)}")
-        columns[number], missing_left[number] = column, _TREATMENTS[treatment]
+        features[number] = column, _TREATMENTS[treatment]
         names[column] = str(facts.values.get("feature_id") or "")
-    return columns, missing_left, names
+    return features, names
 
 
 def _scale_and_bias(head: Facts) -> tuple[float, float]:
@@ -90,23 +92,24 @@ def _loss(head: Facts) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _split(facts: Facts, columns: Mapping[int, int], missing_left: Mapping[int, bool]) -> tuple[int, float, bool]:
+def _split(facts: Facts, features: Features) -> tuple[int, float, bool]:
     kind = facts.values.get("split_type", "FloatFeature")
     if kind != "FloatFeature":
         raise facts.error(f"has a split of the type {shown(kind)}; expected splits on numeric features only")
     feature = facts.integer("float_feature_index")
-    if feature not in columns:
+    if feature not in features:
         raise facts.error(f"splits on feature {feature}, which features_info lacks")
-    return columns[feature], from_at_most(single(facts.number("border"))), missing_left[feature]
+    column, missing_left = features[feature]
+    return column, from_at_most(single(facts.number("border"))), missing_left
 
 
-def _oblivious(facts: Facts, columns: Mapping[int, int], missing_left: Mapping[int, bool]) -> Nodes:
+def _oblivious(facts: Facts, features: Features) -> Nodes:
     """A tree with the same split at all nodes of a level; the last split is the root."""
-    given = facts.values.get("splits")
-    listed = [Facts.of(facts.file, split, facts.place) for split in (facts.list("splits") if given is not None else [])]
+    given = facts.list("splits") if facts.values.get("splits") is not None else []
+    listed = [facts.inside(split) for split in given]
     if len(listed) > _DEEPEST:
         raise facts.error(f"has {len(listed)} levels; expected at most {_DEEPEST}")
-    splits = [_split(split, columns, missing_left) for split in listed]
+    splits = [_split(split, features) for split in listed]
     values = facts.array("leaf_values", float, 1 << len(splits)).tolist()
     weights = facts.values.get("leaf_weights")
     counts = facts.array("leaf_weights", float, len(values)).tolist() if weights else [None] * len(values)
@@ -123,11 +126,11 @@ def _oblivious(facts: Facts, columns: Mapping[int, int], missing_left: Mapping[i
     return nodes
 
 
-def _any_tree(root: Facts, columns: Mapping[int, int], missing_left: Mapping[int, bool]) -> Nodes:
+def _any_tree(root: Facts, features: Features) -> Nodes:
     def add(nodes: Nodes, facts: Facts) -> tuple[int, tuple[Facts, Facts] | None]:
         if "split" not in facts.values:
             return nodes.leaf(facts.number("value"), number_of(facts.values.get("weight"))), None
-        node = nodes.split(*_split(facts.object("split"), columns, missing_left))
+        node = nodes.split(*_split(facts.object("split"), features))
         return node, (facts.object("left"), facts.object("right"))
 
     return Nodes.nested(root, add)

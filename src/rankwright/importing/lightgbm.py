@@ -11,12 +11,11 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 from rankwright.boosting.tree_model import MOST_CATEGORIES
 from rankwright.errors import InputError, shown
-from rankwright.importing.nodes import BELOW_ZERO, MAX_NODES, ZERO, Nodes, expanded, tree_model
+from rankwright.importing.nodes import BELOW_ZERO, MAX_NODES, ZERO, Nodes, cut, expanded, subset_of, tree_model
 from rankwright.importing.source import Facts, Imported, ImportSettings, ModelFile, integer_of, number_of, numbers_of
 
 _CATEGORICAL, _DEFAULT_LEFT = 1, 2  # bits of decision_type; the next two are the missing type
@@ -49,15 +48,15 @@ class _Trees:
     def imported(self, settings: ImportSettings) -> Imported:
         names = None if self.names == tuple(f"Column_{at}" for at in range(self.n_features)) else self.names
         factor = 1.0 / max(1, len(self.trees)) if self.average else 1.0
-        model = tree_model(
-            self.file, settings, self.trees, numbered_from=0, n_in_file=self.n_features, names=names,
-            categories=self._categories(), factors=[factor] * len(self.trees),
-        )  # fmt: skip
         notices = []
         if (self.objective.split() or [""])[0] not in _AS_IS or "sqrt" in self.objective.split():
             message = f"scores are those before LightGBM transforms them for the objective {self.objective}"
             notices.append(f"{message} (predict(raw_score=True)): the ranking is the same")
-        return Imported(model, {"objective": self.objective, "trees": len(self.trees)}, tuple(notices))
+        return tree_model(
+            self.file, settings, self.trees, numbered_from=0, n_in_file=self.n_features, names=names,
+            categories=self._categories(), factors=[factor] * len(self.trees),
+            objective=self.objective, notices=notices,
+        )  # fmt: skip
 
     def _categories(self) -> dict[int, tuple[Any, ...]]:
         """The categories of each categorical feature, by their codes; subsets are turned into places among them."""
@@ -154,7 +153,7 @@ def _blocks(file: ModelFile) -> Iterator[tuple[dict[str, tuple[str, int]], int]]
             block, start = {}, number
         elif key:
             block[key] = (value, number)
-    raise file.error("ends before `end of trees`; expected a complete LightGBM model", max(1, len(file.lines)))
+    raise file.error("ends before `end of trees`; expected a complete LightGBM model", file.last_line)
 
 
 def _pandas(file: ModelFile) -> list[Any] | None:
@@ -197,11 +196,9 @@ def _add_text_tree(trees: _Trees, block: dict[str, tuple[str, int]], where: str,
     features, kinds, limits = integers("split_feature", n), integers("decision_type", n), values("threshold", n)
     gains = values("split_gain", None) if "split_gain" in block else []
     left, right = integers("left_child", n), integers("right_child", n)
-    sets = (
-        _text_sets(integers("cat_boundaries", None), integers("cat_threshold", None))
-        if 1 in (k & 1 for k in kinds)
-        else []
-    )
+    sets: list[tuple[int, ...]] = []
+    if any(kind & _CATEGORICAL for kind in kinds):
+        sets = _text_sets(integers("cat_boundaries", None), integers("cat_threshold", None))
     zeros: dict[int, bool] = {}
     for at, (feature, kind, limit) in enumerate(zip(features, kinds, limits, strict=True)):
         subset = None
@@ -219,23 +216,17 @@ def _add_text_tree(trees: _Trees, block: dict[str, tuple[str, int]], where: str,
         if subset is None and missing == _ZERO:
             zeros[at] = default_left
     for value, count in zip(leaf_value, counts, strict=True):
-        nodes.leaf(_finite(file, value, where, start), count)
+        if not math.isfinite(value):
+            raise file.error(f"{where}: the value of a leaf is not a finite number", start)
+        nodes.leaf(value, count)
     trees.add(nodes, zeros, where, start)
-
-
-def _finite(file: ModelFile, value: float | None, where: str, line: int | None = None) -> float:
-    if value is None or not math.isfinite(value):
-        raise file.error(f"{where}: the value of a leaf is not a finite number", line)
-    return value
 
 
 def _text_sets(boundaries: list[int], words: list[int]) -> list[tuple[int, ...]]:
     """Sets of categories: words of 32 bits, and where those of each set begin; none if they do not fit."""
-    if boundaries != sorted(boundaries) or boundaries[:1] != [0] or boundaries[-1] != len(words):
-        return []
     return [
-        tuple(32 * at + bit for at, word in enumerate(words[start:stop]) for bit in range(32) if word >> bit & 1)
-        for start, stop in pairwise(boundaries)
+        tuple(32 * at + bit for at, word in enumerate(words_of_set) for bit in range(32) if word >> bit & 1)
+        for words_of_set in cut(words, boundaries) or []
     ]
 
 
@@ -258,28 +249,29 @@ def read_json(file: ModelFile, settings: ImportSettings, value: Any) -> Imported
     if head.integer("max_feature_idx") + 1 != len(names):
         raise head.error(f"has {len(names):,} feature names; expected one for each feature")
     trees = _Trees(file, len(names), names, objective, average, categorical, columns)
-    for number, tree in enumerate(head.list("tree_info")):
-        where = f"tree {number} (from 0)"
-        _add_json_tree(trees, Facts.of(file, tree, where), where)
+    for tree in Facts.trees(file, head.list("tree_info")):
+        _add_json_tree(trees, tree)
     return trees.imported(settings)
 
 
-def _add_json_tree(trees: _Trees, tree: Facts, where: str) -> None:
+def _add_json_tree(trees: _Trees, tree: Facts) -> None:
     zeros: dict[int, bool] = {}
 
     def add(nodes: Nodes, value: Any) -> tuple[int, tuple[Any, Any] | None]:
-        facts = Facts.of(trees.file, value, where)
+        facts = tree.inside(value)
         if "leaf_coeff" in facts.values or "leaf_const" in facts.values:
             raise facts.error("has linear models in its leaves; expected numbers (linear_tree=False)")
         if "split_feature" not in facts.values:
-            leaf_value = _finite(trees.file, number_of(facts.values.get("leaf_value")), where)
+            leaf_value = number_of(facts.values.get("leaf_value"))
+            if leaf_value is None or not math.isfinite(leaf_value):
+                raise facts.error("the value of a leaf is not a finite number")
             return nodes.leaf(leaf_value, number_of(facts.values.get("leaf_count"))), None
         node, zero_left = _json_split(trees, nodes, facts)
         if zero_left is not None:
             zeros[node] = zero_left
         return node, (facts.values.get("left_child"), facts.values.get("right_child"))
 
-    trees.add(Nodes.nested(tree.values.get("tree_structure"), add), zeros, where)
+    trees.add(Nodes.nested(tree.values.get("tree_structure"), add), zeros, tree.place)
 
 
 def _json_split(trees: _Trees, nodes: Nodes, facts: Facts) -> tuple[int, bool | None]:
@@ -288,12 +280,10 @@ def _json_split(trees: _Trees, nodes: Nodes, facts: Facts) -> tuple[int, bool | 
     if feature >= trees.n_features:
         raise facts.error(f"splits on feature {feature}; expected one of {trees.n_features:,}, from 0")
     if facts.values.get("decision_type") == "==":
-        codes = [integer_of(word) for word in str(facts.values.get("threshold")).split("||")]
-        if any(code is None for code in codes):
+        codes = subset_of(str(facts.values.get("threshold")).split("||"))
+        if codes is None:
             raise facts.error(f"threshold is {shown(facts.values.get('threshold'))}; expected categories")
-        return nodes.split(
-            feature, 0.0, False, gain=gain, subset=tuple(code for code in codes if code is not None)
-        ), None
+        return nodes.split(feature, 0.0, False, gain=gain, subset=codes), None
     missing = _MISSING.get(str(facts.values.get("missing_type")))
     limit = number_of(facts.values.get("threshold"))
     default_left = facts.get("default_left", bool, "true or false")

@@ -14,15 +14,16 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from rankwright._types import Arguments, Array
+from rankwright._types import Array
 from rankwright.boosting.forest import SET_WORDS, Forest, Tree
 from rankwright.boosting.tree_model import MOST_FEATURES, TreeModel
 from rankwright.errors import InputError
-from rankwright.importing.source import ImportSettings, ModelFile
+from rankwright.importing.source import Imported, ImportSettings, ModelFile, integer_of
 from rankwright.models.linear import LinearModel
 from rankwright.models.sum import SumModel
 from rankwright.nets.model import NetModel
@@ -71,12 +72,6 @@ class Nodes(list[_Node]):
         self.append(_Node(feature, threshold, missing_left, *children, gain=gain, subset=subset))
         return len(self) - 1
 
-    def attach(self, parent: int, is_left: bool, child: int) -> None:
-        if is_left:
-            self[parent].left = child
-        else:
-            self[parent].right = child
-
     @classmethod
     def nested(cls, root: Item, add: Callable[[Nodes, Item], tuple[int, tuple[Item, Item] | None]]) -> Nodes:
         """Read a tree that is written as nodes inside nodes.
@@ -88,8 +83,10 @@ class Nodes(list[_Node]):
         while waiting:
             item, parent, is_left = waiting.pop()
             node, sides = add(nodes, item)
-            if parent >= 0:
-                nodes.attach(parent, is_left, node)
+            if is_left:
+                nodes[parent].left = node
+            elif parent >= 0:
+                nodes[parent].right = node
             if sides is not None:
                 waiting += [(sides[1], node, False), (sides[0], node, True)]
         return nodes
@@ -184,8 +181,10 @@ def tree_model(
     categories: Mapping[int, tuple[Any, ...]] | None = None,
     factors: Sequence[float] | None = None,
     constant: float = 0.0,
-) -> TreeModel:
-    """The trees of a file as a model; features have the file's numbers.
+    objective: str = "",
+    notices: Sequence[str] = (),
+) -> Imported:
+    """The trees of a file as a model, with what is said of it; features have the file's numbers.
 
     `numbered_from`: the number of the first feature in this format, unless the settings have another. `n_in_file`: the
     number after the last feature that the file speaks of. `names`: the names of all features that it speaks of, from
@@ -208,7 +207,7 @@ def tree_model(
     shifted = {feature - start: values for feature, values in (categories or {}).items()}
     model = TreeModel(n, listed, Forest.of(built), categories=shifted)
     model.forest.check(n, tuple(model.categories))
-    return model
+    return Imported(model, {"objective": objective, "trees": len(trees)}, tuple(notices))
 
 
 def linear_model(
@@ -237,67 +236,81 @@ def with_constant(model: LinearModel | NetModel, constant: float, settings: Impo
     return SumModel((model, tree), np.ones(2))
 
 
+def subset_of(codes: Sequence[Any]) -> tuple[int, ...] | None:
+    """The codes of categories, numbers or texts that are numbers; None if one is neither."""
+    numbers = [integer_of(code) for code in codes]
+    subset = tuple(number for number in numbers if number is not None)
+    return subset if len(subset) == len(numbers) else None
+
+
+def cut(values: Sequence[Any], bounds: list[int]) -> list[Any] | None:
+    """All values, in pieces between bounds; None if the bounds do not fit."""
+    if bounds != sorted(bounds) or bounds[:1] != [0] or bounds[-1] != len(values):
+        return None
+    return [values[start:stop] for start, stop in pairwise(bounds)]
+
+
 ZERO = float(np.float32(1e-35))
 """Values up to this size are 0 to LightGBM."""
 MAX_NODES = 1 << 20
 BELOW_ZERO = math.nextafter(-ZERO, -math.inf)
 
 
-def expanded(nodes: Nodes, default_left: dict[int, bool], max_nodes: int = MAX_NODES) -> Nodes:
+class _Copy(NamedTuple):
+    """A node that is left to copy, and the parts of features that are known above it."""
+
+    number: int
+    parts: dict[int, str]
+
+
+class _Made(NamedTuple):
+    """A plain split, and what is on its sides."""
+
+    node: _Node
+    left: _Made | _Copy
+    right: _Made | _Copy
+
+
+def expanded(nodes: Nodes, default_left: dict[int, bool], max_nodes: int) -> Nodes:
     """The same tree in plain splits.
 
     `nodes`: a sound tree. `default_left`: for every split that takes 0 for a missing value: whether 0 goes left.
     `max_nodes`: the most nodes that the result may have.
     """
-    plain = Nodes()
-    # What is left to copy: a node, the parts of features that are known above it, and where the copy belongs.
-    waiting: list[tuple[int, dict[int, str], tuple[int, bool] | None]] = [(0, {}, None)]
 
-    def add(at: tuple[int, bool] | None, node: _Node) -> int:
-        plain.append(node)
-        if at is not None:
-            plain.attach(*at, len(plain) - 1)
-        return len(plain) - 1
-
-    while waiting:
-        number, parts, at = waiting.pop()
+    def add(plain: Nodes, item: _Made | _Copy) -> tuple[int, tuple[_Made | _Copy, _Made | _Copy] | None]:
         if len(plain) > max_nodes:
             raise InputError(f"takes 0 for missing in so many splits that it needs more than {max_nodes:,} nodes")
-        node = nodes[number]
-        if number in default_left:
-            _split(add, waiting, node, default_left[number], parts, at)
-            continue
-        copy = add(at, dataclasses.replace(node))
-        if node.feature >= 0:
-            waiting += [(node.left, parts, (copy, True)), (node.right, parts, (copy, False))]
-    return plain
+        while isinstance(item, _Copy) and item.number in default_left:
+            item = _plain_splits(nodes[item.number], default_left[item.number], item.parts)
+        if isinstance(item, _Copy):
+            node = nodes[item.number]
+            item = _Made(node, _Copy(node.left, item.parts), _Copy(node.right, item.parts))
+        plain.append(dataclasses.replace(item.node))
+        return len(plain) - 1, (item.left, item.right) if item.node.feature >= 0 else None
+
+    top: Any = _Copy(0, {})
+    return Nodes.nested(top, add)
 
 
-def _split(
-    add: Callable[..., Any], waiting: Any, node: _Node, zero_left: bool, parts: dict[int, str], at: Arguments | None
-) -> None:
-    """Copy a split that takes 0 for a missing value."""
-    feature, threshold, left, right = node.feature, node.threshold, node.left, node.right
-    negative = threshold < -ZERO  # the threshold is below 0, so 0 is above it
+def _plain_splits(node: _Node, zero_left: bool, parts: dict[int, str]) -> _Made | _Copy:
+    """A split that takes 0 for a missing value: up to three plain ones, or what is on the only side that rows take."""
+    negative = node.threshold < -ZERO  # the threshold is below 0, so 0 is above it
 
-    def like(threshold: float, missing_left: bool) -> _Node:
-        return dataclasses.replace(node, threshold=threshold, missing_left=missing_left)
+    def made(threshold: float, missing_left: bool, left: _Made | _Copy, right: _Made | _Copy) -> _Made:
+        return _Made(dataclasses.replace(node, threshold=threshold, missing_left=missing_left), left, right)
 
-    part = parts.get(feature)
+    part = parts.get(node.feature)
     if part == "zero":
-        waiting.append((left if zero_left else right, parts, at))
-    elif part is not None and (part == "below") != negative:
-        waiting.append((left if part == "below" else right, parts, at))
-    elif part is not None or zero_left != negative:  # in the order of values
-        split = add(at, like(threshold, zero_left))
-        waiting += [(left, parts, (split, True)), (right, parts, (split, False))]
-    else:
-        low, zero, high = ({**parts, feature: name} for name in ("below", "zero", "above"))
-        first = add(at, like(BELOW_ZERO, False))
-        second = add((first, False), like(ZERO, True))
-        waiting.append((left if zero_left else right, zero, (second, True)))
-        inner, outer = ((first, True), (second, False)) if negative else ((second, False), (first, True))
-        third = add(inner, like(threshold, False))
-        within, other = (low, high) if negative else (high, low)
-        waiting += [(left, within, (third, True)), (right, within, (third, False))]
-        waiting.append((right if negative else left, other, outer))
+        return _Copy(node.left if zero_left else node.right, parts)
+    if part is not None and (part == "below") != negative:
+        return _Copy(node.left if part == "below" else node.right, parts)
+    if part is not None or zero_left != negative:  # in the order of values
+        return made(node.threshold, zero_left, _Copy(node.left, parts), _Copy(node.right, parts))
+    low, zero, high = ({**parts, node.feature: name} for name in ("below", "zero", "above"))
+    around_zero = _Copy(node.left if zero_left else node.right, zero)
+    if negative:
+        below = made(node.threshold, False, _Copy(node.left, low), _Copy(node.right, low))
+        return made(BELOW_ZERO, False, below, made(ZERO, True, around_zero, _Copy(node.right, high)))
+    above = made(node.threshold, False, _Copy(node.left, high), _Copy(node.right, high))
+    return made(BELOW_ZERO, False, _Copy(node.left, low), made(ZERO, True, around_zero, above))

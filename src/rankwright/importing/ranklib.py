@@ -132,14 +132,13 @@ _SIGMOID = "scores are those before RankLib's last sigmoid: the ranking is the s
 
 
 def read(file: ModelFile, settings: ImportSettings) -> Imported:
-    body = [(number, text.strip()) for number, text in enumerate(file.lines, 1)]
-    heads = [text[2:].strip() for _, text in body if text.startswith("##")]
-    body = [(number, text) for number, text in body if text and not text.startswith("##")]
+    heads = [text[2:].strip() for _, text in file.numbered_lines() if text.startswith("##")]
+    body = [(number, text) for number, text in file.numbered_lines() if not text.startswith("##")]
     name = heads[0] if heads else "LambdaMART"
     if name not in _READERS:
         raise file.error(f"is of the ranker {shown(name)}; expected one of: {', '.join(_READERS)}", 1)
     if not body:
-        raise file.error("has no model after its first lines; expected a complete file", max(1, len(file.lines)))
+        raise file.error("has no model after its first lines; expected a complete file", file.last_line)
     imported = _READERS[name](file, settings, body)
     return Imported(imported.model, {"ranker": name, **imported.facts}, imported.notices)
 
@@ -152,8 +151,7 @@ def _ensembles(file: ModelFile, settings: ImportSettings, body: Lines) -> Import
     ensembles = _Reader(file).read(body)
     trees = [nodes for ensemble in ensembles for nodes, _ in ensemble]
     factors = [weight / len(ensembles) for ensemble in ensembles for _, weight in ensemble]
-    model = tree_model(file, settings, trees, numbered_from=1, factors=factors)
-    return Imported(model, {"trees": len(trees)})
+    return tree_model(file, settings, trees, numbered_from=1, factors=factors)
 
 
 def _pairs(file: ModelFile, body: Lines, parts: int) -> list[list[float]]:
@@ -204,7 +202,7 @@ def _steps(file: ModelFile, settings: ImportSettings, body: Lines) -> Imported:
         nodes.leaf(0.0)
         nodes.leaf(weight)
         trees.append(nodes)
-    return Imported(tree_model(file, settings, trees, numbered_from=1), {"trees": len(trees)})
+    return tree_model(file, settings, trees, numbered_from=1)
 
 
 def _net(file: ModelFile, settings: ImportSettings, body: Lines) -> Imported:

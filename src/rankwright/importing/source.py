@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -57,6 +57,15 @@ class ModelFile:
             line = self.content[: error.start].count(b"\n") + 1
             raise self.error("is not text in UTF-8; expected a complete model file", line) from None
 
+    def numbered_lines(self, after: int = 0) -> list[tuple[int, str]]:
+        """The lines that are not empty, with their numbers, after some at the start."""
+        lines = [(number, text.strip()) for number, text in enumerate(self.lines[after:], after + 1)]
+        return [(number, text) for number, text in lines if text]
+
+    @property
+    def last_line(self) -> int:
+        return max(1, len(self.lines))
+
     def error(self, message: str, line: int | None = None) -> InputError:
         return InputError(message, self.path, line)
 
@@ -89,6 +98,15 @@ class Facts:
             raise file.error(f"{where} {shown(value)}; expected an object of a model file")
         return cls(file, place, value)
 
+    @classmethod
+    def trees(cls, file: ModelFile, trees: Iterable[Any]) -> Iterator[Facts]:
+        for at, tree in enumerate(trees):
+            yield cls.of(file, tree, f"tree {at} (from 0)")
+
+    def inside(self, value: Any) -> Facts:
+        """An object at the same place."""
+        return Facts.of(self.file, value, self.place)
+
     def error(self, message: str) -> InputError:
         return self.file.error(f"{self.place}: {message}" if self.place else message)
 
@@ -99,8 +117,8 @@ class Facts:
             raise self.error(f"{problem}; expected {expected}")
         return value
 
-    def object(self, key: str, place: str | None = None) -> Facts:
-        return Facts(self.file, self.place if place is None else place, self.get(key, dict, "an object"))
+    def object(self, key: str) -> Facts:
+        return Facts(self.file, self.place, self.get(key, dict, "an object"))
 
     def list(self, key: str) -> Any:
         """Return a list, or an array of numbers."""

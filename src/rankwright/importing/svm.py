@@ -24,7 +24,7 @@ def read_svmlight(file: ModelFile, settings: ImportSettings) -> Imported:
     """Read a model of SVMlight or SVMrank: the score is Σ alpha · ⟨vector, x⟩ − b."""
     lines = file.lines
     if len(lines) < _HEAD:
-        raise file.error("ends in its first lines; expected a complete SVMlight model", max(1, len(lines)))
+        raise file.error("ends in its first lines; expected a complete SVMlight model", file.last_line)
     heads = [text.partition("#")[0].strip() for text in lines[:_HEAD]]
     if heads[1] != "0":
         kind = _KERNELS.get(heads[1], shown(heads[1]))
@@ -32,7 +32,7 @@ def read_svmlight(file: ModelFile, settings: ImportSettings) -> Imported:
     highest, vectors, b = integer_of(heads[7]), integer_of(heads[9]), number_of(heads[10])
     if highest is None or vectors is None or b is None or not math.isfinite(b):
         raise file.error("a number of its first lines is not one; expected an SVMlight model", 8)
-    body = [(number, text) for number, text in enumerate(lines[_HEAD:], _HEAD + 1) if text.strip()]
+    body = file.numbered_lines(_HEAD)
     if len(body) != vectors - 1:
         problem = f"has {len(body):,} support vectors; expected {vectors - 1:,}, as line 10 says"
         raise file.error(problem, len(lines))
@@ -63,16 +63,13 @@ def _add_vector(file: ModelFile, coef: np.ndarray, words: list[str], line: int) 
 def read_liblinear(file: ModelFile, settings: ImportSettings) -> Imported:
     """Read a model of liblinear: the decision value of two classes, higher for the higher label, or a regression."""
     heads: dict[str, tuple[list[str], int]] = {}
-    start = None
-    for number, text in enumerate(file.lines, 1):
-        words = text.split()
-        if words == ["w"]:
-            start = number
+    for start, text in file.numbered_lines():
+        if text == "w":
             break
-        if words:
-            heads[words[0]] = (words[1:], number)
-    if start is None:
-        raise file.error("ends before its weights (w); expected a complete liblinear model", max(1, len(file.lines)))
+        words = text.split()
+        heads[words[0]] = (words[1:], start)
+    else:
+        raise file.error("ends before its weights (w); expected a complete liblinear model", file.last_line)
 
     def head(key: str) -> tuple[str, int]:
         words, number = heads.get(key, ([], 1))
@@ -89,7 +86,7 @@ def read_liblinear(file: ModelFile, settings: ImportSettings) -> Imported:
     n_in_file, bias = integer_of(head("nr_feature")[0]), number_of(head("bias")[0])
     if n_in_file is None or bias is None or math.isnan(bias):
         raise file.error("nr_feature or bias is not a number; expected a liblinear model", line)
-    body = [(number, text.split()) for number, text in enumerate(file.lines[start:], start + 1) if text.strip()]
+    body = [(number, text.split()) for number, text in file.numbered_lines(start)]
     wanted = n_in_file + (bias >= 0)
     if len(body) != wanted or any(len(words) != 1 for _, words in body):
         raise file.error(f"has {len(body):,} lines of weights; expected {wanted:,} of one number", len(file.lines))

@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ import numpy as np
 from rankwright.boosting.float32 import from_below, single
 from rankwright.boosting.tree_model import MOST_CATEGORIES
 from rankwright.errors import shown
-from rankwright.importing.nodes import Nodes, linear_model, tree_model
+from rankwright.importing.nodes import Nodes, cut, linear_model, subset_of, tree_model
 from rankwright.importing.source import Facts, Imported, ImportSettings, ModelFile, integer_of, number_of
 
 _AS_IS = (
@@ -65,16 +64,15 @@ def read(file: ModelFile, settings: ImportSettings, value: Any) -> Imported:
     if dropped:
         message = f"{dropped:,} trees after the best round of early stopping are left out, as XGBRanker.predict does"
         notices.append(f"{message}; all of them: --all-trees, all_trees=True")
-    grown = [_tree(Facts.of(file, tree, f"tree {at} (from 0)")) for at, tree in enumerate(trees.list("trees")[:kept])]
+    grown = [_tree(tree) for tree in Facts.trees(file, trees.list("trees")[:kept])]
     factors = None
     if name == "dart":
         factors = booster.array("weight_drop", np.float32, len(trees.list("trees"))).astype(np.float64)[:kept].tolist()
     categories, more = _categories(file, grown, _listed(trees, n_in_file))
-    model = tree_model(
+    return tree_model(
         file, settings, grown, numbered_from=0, n_in_file=n_in_file, names=names, categories=categories,
-        factors=factors, constant=constant,
+        factors=factors, constant=constant, objective=objective, notices=(*notices, *more),
     )  # fmt: skip
-    return Imported(model, {"objective": objective, "trees": len(grown)}, (*notices, *more))
 
 
 def _base_score(param: Facts) -> float:
@@ -129,12 +127,12 @@ def _tree(facts: Facts) -> Nodes:
     right, feature = (facts.array(key, np.int64, n).tolist() for key in ("right_children", "split_indices"))
     condition = facts.array("split_conditions", np.float32, n).astype(np.float64).tolist()
     default_left = facts.array("default_left", np.int64, n).tolist()
-    none = [None] * n
-    gains, cover = (
-        facts.array(key, np.float64, n).tolist() if key in facts.values else none
-        for key in ("loss_changes", "sum_hessian")
-    )
-    kinds = facts.array("split_type", np.int64, n).tolist() if "split_type" in facts.values else [0] * n
+
+    def column(key: str, dtype: type, default: Any) -> list[Any]:
+        return facts.array(key, dtype, n).tolist() if key in facts.values else [default] * n
+
+    gains, cover = (column(key, np.float64, None) for key in ("loss_changes", "sum_hessian"))
+    kinds = column("split_type", np.int64, 0)
     sets = _sets(facts) if any(kinds) else {}
     nodes = Nodes()
     for at, child in enumerate(left.tolist()):
@@ -185,10 +183,10 @@ def _texts(facts: Facts) -> tuple[str, ...]:
     characters, offsets = facts.array("values", np.int64), facts.array("offsets", np.int64).tolist()
     if ((characters < 0) | (characters > 127)).any():
         raise facts.error("are not ASCII, and XGBoost cuts such texts when it writes them; expected ASCII")
-    text = bytes(characters.tolist()).decode("ascii")
-    if offsets != sorted(offsets) or offsets[:1] != [0] or offsets[-1] != len(text):
+    texts = cut(bytes(characters.tolist()).decode("ascii"), offsets)
+    if texts is None:
         raise facts.error("do not fit together; expected a complete file")
-    return tuple(text[start:stop] for start, stop in pairwise(offsets))
+    return tuple(texts)
 
 
 def _categories(
@@ -231,7 +229,7 @@ _NO_BASE = (
 
 def read_dump(file: ModelFile, settings: ImportSettings, value: Any) -> Imported:
     names: dict[str, int] = {}
-    trees = [_dumped_tree(Facts.of(file, tree, f"tree {at} (from 0)"), names) for at, tree in enumerate(value)]
+    trees = [_dumped_tree(tree, names) for tree in Facts.trees(file, value)]
     numbers = {name: _DEFAULT_NAME.fullmatch(name) for name in names}
     start, listed = settings.first_feature, None
     if names and all(numbers.values()):
@@ -249,8 +247,9 @@ def read_dump(file: ModelFile, settings: ImportSettings, value: Any) -> Imported
         start or 0, settings.n_features if listed is None else None, settings.all_trees, settings.constant
     )
     categories, more = _categories(file, trees, {})
-    model = tree_model(file, dump_settings, trees, numbered_from=0, names=listed, categories=categories)
-    return Imported(model, {"trees": len(trees)}, (_NO_BASE, *more))
+    return tree_model(
+        file, dump_settings, trees, numbered_from=0, names=listed, categories=categories, notices=(_NO_BASE, *more)
+    )
 
 
 def _dumped_tree(root: Facts, names: dict[str, int]) -> Nodes:
@@ -270,7 +269,7 @@ def _dumped_tree(root: Facts, names: dict[str, int]) -> Nodes:
 def _dumped_split(facts: Facts, nodes: Nodes, names: dict[str, int]) -> tuple[int, tuple[Facts, Facts]]:
     """Add a split; returns its number and its children: where the condition holds, and the other one."""
     name = facts.get("split", str, "the name of a feature")
-    below_it = [Facts.of(facts.file, child, facts.place) for child in facts.list("children")]
+    below_it = [facts.inside(child) for child in facts.list("children")]
     children = {child.integer("nodeid"): child for child in below_it}
     yes, no = (facts.integer(key) for key in ("yes", "no"))
     if len(below_it) != 2 or set(children) != {yes, no}:
@@ -281,11 +280,10 @@ def _dumped_split(facts: Facts, nodes: Nodes, names: dict[str, int]) -> tuple[in
     condition = facts.values["split_condition"]
     feature, gain = names.setdefault(name, len(names)), number_of(facts.values.get("gain"))
     if isinstance(condition, list):
-        codes = [integer_of(code) for code in condition]
-        if any(code is None for code in codes):
+        codes = subset_of(condition)
+        if codes is None:
             raise facts.file.error(f"categories are {shown(condition)}; expected whole numbers")
-        subset = tuple(code for code in codes if code is not None)
-        node = nodes.split(feature, 0.0, missing == yes, gain=gain, subset=subset)
+        node = nodes.split(feature, 0.0, missing == yes, gain=gain, subset=codes)
     else:
         limit = number_of(condition)
         if limit is None or math.isnan(limit):

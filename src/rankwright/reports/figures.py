@@ -52,11 +52,7 @@ def _of_data(results: ResultsFolder, summary: DataSummary, limit: int) -> dict[s
         "relevant": [_number(results.query(summary.name, query).relevant) for query in summary.query_ids],
         "values": embedded_values(summary.values),
         "differences": [
-            [
-                difference_row(row, summary.protocol.tests[0])
-                for row in (summary.difference(method, measure) for method in summary.methods)
-                if row is not None
-            ]
+            [difference_row(row, summary.protocol.tests[0]) for row in summary.differences.get(measure, ())]
             for measure in summary.measures
         ],
         "criteria": _criteria(results, summary, runs),
@@ -213,16 +209,18 @@ def _health(results: ResultsFolder, data: str) -> list[dict[str, Any]]:
         for row in rows:
             if name in row.figures:
                 lines[row.method][row.C].append(row.figures[name])
-        drawn = [
-            {"method": method, "points": [[C, *_spread(points[C]), 0] for C in sorted(points)]}
-            for method, points in lines.items()
-        ]
+        drawn = [_line(method, by_C) for method, by_C in lines.items()]
         keys = sorted({C for points in lines.values() for C in points})
         if len(keys) > 1:
             panels.append(
                 {"parameter": "C", "figure": words, "log": True, "values": keys, "numeric": True, "lines": drawn}
             )
     return panels
+
+
+def _line(method: str, values: Mapping[float, Sequence[float]]) -> dict[str, Any]:
+    """The line of a method: at each place in ascending order, the spread of its values."""
+    return {"method": method, "points": [[place, *_spread(values[place]), 0] for place in sorted(values)]}
 
 
 def _curves(results: ResultsFolder, summary: DataSummary, runs: Sequence[RunRow]) -> list[list[dict[str, Any]]]:
@@ -245,7 +243,7 @@ def _curves(results: ResultsFolder, summary: DataSummary, runs: Sequence[RunRow]
                 scores = total.get((split, method, measure))
                 if scores:
                     by_size[run_size if run_size > 0 else size].append(float(np.mean(scores)))
-            lines.append({"method": method, "points": [[size, *_spread(by_size[size]), 0] for size in sorted(by_size)]})
+            lines.append(_line(method, by_size))
         panels.append([line for line in lines if line["points"]])
     return panels
 

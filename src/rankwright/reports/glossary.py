@@ -170,6 +170,9 @@ def word(key: str, text: str | None = None) -> str:
     return f'<a class="word" href="#word-{key}">{escape(_WORDS[key][0] if text is None else text)}</a>'
 
 
+SIGNIFICANTLY = word("significant", "significantly")
+
+
 def linked(text: str) -> str:
     """Plain text as HTML, the words that need explaining linked at their first occurrence."""
     done: set[str] = set()

@@ -17,16 +17,16 @@ from pathlib import Path
 from typing import Any
 
 from rankwright.errors import InputError
-from rankwright.evaluation.comparison import pairs_of
 from rankwright.io.files import replace_file
 from rankwright.reports.figures import figures
-from rankwright.reports.glossary import glossary, linked, word
+from rankwright.reports.glossary import SIGNIFICANTLY, glossary, linked, word
 from rankwright.reports.results import ResultsFolder, read_results
 from rankwright.reports.sentences import (
     about_data,
     about_health,
     about_tests,
     about_useless,
+    bullets,
     counted,
     opening_verdict,
     verdict_of,
@@ -127,13 +127,21 @@ def figure(plot: str, caption: str, *, choose: str = "", numbers: bool = True) -
     )
 
 
-def side_by_side() -> str:
-    """The frame of two rankings of one query; filled by the script."""
+def query_plot(drawn: dict[str, Any], caption: str, rankings: str) -> str:
+    """The plot of all queries and, if the data have any, the frame of two rankings of one; filled by the script.
+
+    `rankings`: in words, those that a click on the plot shows.
+    """
+    plot = figure("queries", caption, choose="method")
+    if not any(panel["rankings"] for panel in drawn["data"]):
+        return plot
+    click = f"Click a bar, or press Enter on it, to see {rankings} of the query."
     choices = "".join(
         f'<label class="choice">{name} <select data-choose="{key}"></select></label>'
         for key, name in (("query", "query"), ("left", "left"), ("right", "right"))
     )
     return (
+        f'<p class="note screen">{click}</p>{plot}'
         '<div data-rankings hidden><h3 id="rankings" tabindex="-1">Rankings side by side</h3>'
         f'<div class="choices">{choices}</div><div class="sides" aria-live="polite"></div><p class="note"></p></div>'
     )
@@ -149,12 +157,8 @@ def chosen_tables(tables: Iterable[tuple[int, int, str]], caption: str) -> str:
 
 def how_decided(lines: Iterable[str]) -> str:
     """The folded list of how significance is decided; lines are HTML."""
-    items = "".join(f"<li>{line}</li>" for line in lines)
-    return (
-        f'<details class="how"><summary>How significance is decided</summary><ul>{items}</ul></details>'
-        if items
-        else ""
-    )
+    listed = bullets(lines)
+    return f'<details class="how"><summary>How significance is decided</summary>{listed}</details>' if listed else ""
 
 
 _CHOICES = {"method": "method", "line": "show"}
@@ -215,7 +219,7 @@ def _page(results: ResultsFolder, title: str | None, progress: Callable[[int, in
         ("summary", "Summary", _summary(results, data, protocol)),
         ("means", "Means", _means(data, protocol) + _definitions(results)),
         ("differences", "Against the baseline", _against(data, protocol)),
-        ("pairs", "All pairs", _all_pairs(data, protocol)),
+        ("pairs", "All pairs", _all_pairs(data)),
         ("queries", "Query by query", _by_query(drawn)),
         *_plots(drawn, {"health": _health_words(results, data)}),
         ("run", "What was run", _what_was_run(results)),
@@ -258,8 +262,7 @@ def _summary(results: ResultsFolder, data: Sequence[DataSummary], protocol: Comp
             continue
         if len(data) > 1:
             parts.append(f"<h3>{escape(summary.title)}</h3><p>{verdict_of(summary)}</p>")
-        rest = "".join(f"<li>{sentence}</li>" for sentence in about_data(summary, measure))
-        parts.append(f"<ul>{rest}</ul>" if rest else "")
+        parts.append(bullets(about_data(summary, measure)))
     return "".join(parts) + how_decided(about_tests(data, protocol))
 
 
@@ -300,19 +303,18 @@ def _definitions(results: ResultsFolder) -> str:
         for name, values in lists.items()
         for line in values
     ]
-    items = "".join(f"<li>{escape(line)}</li>" for line in dict.fromkeys(lines))
     head = f'<p class="note">{word("definitions", "How the measures are defined")}:</p>'
-    return f'{head}<ul class="note">{items}</ul>' if items else ""
+    return head + bullets(map(escape, dict.fromkeys(lines)), "note") if lines else ""
 
 
 def _means(data: Sequence[DataSummary], protocol: ComparisonProtocol) -> str:
     tables = [means_table(summary) for summary in data if summary.measures]
-    if not any(summary.comparisons for summary in data):
+    if not any(summary.differences for summary in data):
         return "".join(tables)
     base = escape(protocol.baseline)
     legend = (
         f'<p class="note"><b>Bold</b>: best in column. <span class="mark better">▲</span> and '
-        f'<span class="mark worse">▼</span>: {word("significant", "significantly")} better and worse than {base}. '
+        f'<span class="mark worse">▼</span>: {SIGNIFICANTLY} better and worse than {base}. '
         f"{word('wtl')}: queries on which a method is better, equal or worse. "
         + (f"±: spread over {word('seeds')}. " if any(s.seed_means is not None for s in data) else "")
         + '<span class="screen">Click a heading to sort.</span></p>'
@@ -322,26 +324,20 @@ def _means(data: Sequence[DataSummary], protocol: ComparisonProtocol) -> str:
 
 def _against(data: Sequence[DataSummary], protocol: ComparisonProtocol) -> str:
     """The chooser of data and measure, which applies to everything below, and the first plot."""
-    if not any(summary.comparisons for summary in data):
+    if not any(summary.differences for summary in data):
         return ""
     tables = [
         (place, protocol.measures.index(measure), differences_table(summary, measure))
         for place, summary in enumerate(data)
-        for measure in summary.comparisons
+        for measure in summary.differences
     ]
     return chosen_tables(tables, f"Mean difference from {protocol.baseline}, with {protocol.confidence:.0%} interval")
 
 
-def _all_pairs(data: Sequence[DataSummary], protocol: ComparisonProtocol) -> str:
+def _all_pairs(data: Sequence[DataSummary]) -> str:
     """All pairs of methods in the first measure of each data set, if there are more than the baseline's."""
-    tables = []
-    for summary in data:
-        shown = summary.ranked(summary.measures[0]) if summary.measures else []
-        if len(shown) > 2:
-            found = pairs_of(
-                summary.evaluations(0, shown), n_resamples=protocol.n_resamples, random_state=protocol.seed
-            )
-            tables.append(all_pairs_table(summary.title, found))
+    compared = [summary for summary in data if summary.measures and len(summary.ranked(summary.measures[0])) > 2]
+    tables = [all_pairs_table(summary.title, summary.pairs(summary.measures[0])) for summary in compared]
     note = (
         f"Every method with every other: {word('effect', 'effect sizes')}, and Tukey's test by randomisation, which is "
         f"for all pairs at once. Its {word('p', 'p-values')} need no {word('correction')}."
@@ -352,21 +348,17 @@ def _all_pairs(data: Sequence[DataSummary], protocol: ComparisonProtocol) -> str
 def _by_query(drawn: dict[str, Any]) -> str:
     if not any(rows for panel in drawn["data"] for rows in panel["differences"]):
         return ""
-    has_rankings = any(panel["rankings"] for panel in drawn["data"])
-    plot = figure("queries", "Difference from the baseline on every query, largest gain first", choose="method")
-    click = '<p class="note screen">Click a bar, or press Enter on it, to see the rankings of the query.</p>'
-    plot = (click if has_rankings else "") + plot
+    plot = query_plot(drawn, "Difference from the baseline on every query, largest gain first", "the rankings")
     kinds = any(len({query[2] for query in panel["queries"]}) > 1 for panel in drawn["data"])
     by_kind = '<h3>By kind of query</h3><div data-table="kinds"></div>' if kinds else ""
     lowest = f"Lowest mean over all methods, of the queries that have a {word('relevant')} document."
     hardest = f'<h3>Hardest queries</h3><p class="note">{lowest}</p><div data-table="hardest"></div>'
-    return plot + (side_by_side() if has_rankings else "") + by_kind + hardest
+    return plot + by_kind + hardest
 
 
 def _health_words(results: ResultsFolder, data: Sequence[DataSummary]) -> str:
     sentences = [(summary.title, about_health(results, summary.name, summary.methods)) for summary in data]
-    lines = [f"<li><b>{escape(title)}</b>: {text}</li>" for title, text in sentences if text]
-    return f"<ul>{''.join(lines)}</ul>" if lines else ""
+    return bullets(f"<b>{escape(title)}</b>: {text}" for title, text in sentences if text)
 
 
 def _plots(drawn: dict[str, Any], sentences: dict[str, str]) -> list[tuple[str, str, str]]:

@@ -7,7 +7,7 @@ Sentences are HTML; every name from the data is escaped.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from statistics import fmean
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from rankwright.evaluation.comparison import Difference, disagreement
 from rankwright.evaluation.significance import CORRECTIONS, TESTS
-from rankwright.reports.glossary import linked, word
+from rankwright.reports.glossary import SIGNIFICANTLY, linked, word
 from rankwright.reports.results import Health, ResultsFolder
 from rankwright.reports.statistics import ALPHA, ComparisonProtocol, DataSummary, about_seeds, verdict
 
@@ -37,6 +37,13 @@ def p_text(p: float) -> str:
     """``p = 0.012``, or ``p < 0.0001``."""
     text = "p < 0.0001" if p < 0.0001 else f"p = {p:.2g}"
     return text.replace(" ", "\N{NO-BREAK SPACE}")
+
+
+def bullets(items: Iterable[str], kind: str = "") -> str:
+    """Items of HTML as a list of a kind; empty without items."""
+    listed = "".join(f"<li>{item}</li>" for item in items)
+    opening = f'<ul class="{kind}">' if kind else "<ul>"
+    return f"{opening}{listed}</ul>" if listed else ""
 
 
 def overall(data: Sequence[DataSummary], protocol: ComparisonProtocol) -> list[str]:
@@ -67,7 +74,7 @@ def overall(data: Sequence[DataSummary], protocol: ComparisonProtocol) -> list[s
 def about_data(summary: DataSummary, measure: str) -> list[str]:
     """What there is to say of a data set after its verdict."""
     ranked = summary.ranked(measure)
-    if not summary.comparisons.get(measure) or not ranked:
+    if not summary.differences.get(measure) or not ranked:
         return []
     best = ranked[0]
     sentences = []
@@ -78,10 +85,11 @@ def about_data(summary: DataSummary, measure: str) -> list[str]:
             f"{escape(best)} against {escape(summary.protocol.baseline)}: {wins}.",
             *_disagreement(row, summary.protocol),
         ]
-    for method in summary.methods if summary.seed_means is not None and summary.comparisons.get(measure) else ():
+    sure = [method for method in summary.methods if summary.verdict(method, measure)]
+    for method in sure if summary.seed_means is not None else ():
         gains = summary.seeds(method, measure) - summary.seeds(summary.protocol.baseline, measure)
         text = about_seeds(gains, method, measure, summary.protocol.baseline)
-        sentences += [f"{escape(text)}."] if text and summary.verdict(method, measure) else []
+        sentences += [f"{escape(text)}."] if text else []
     sentences.extend(_groups(summary, measure))
     sentences.extend(_other_measures(summary, measure))
     return sentences
@@ -89,19 +97,18 @@ def about_data(summary: DataSummary, measure: str) -> list[str]:
 
 def about_tests(data: Sequence[DataSummary], protocol: ComparisonProtocol) -> list[str]:
     """How significance is decided, and what is averaged."""
-    compared = next((comparison for summary in data for comparison in summary.comparisons.values()), None)
-    if compared is None:
+    if not any(summary.differences for summary in data):
         return []
     deciding = TESTS[protocol.tests[0]][0]
     several = " (the first test requested)" if len(protocol.tests) > 1 else ""
     lines = [
         f"significant: {deciding}{several}, two-tailed over queries, p < {ALPHA:g} after correction",
-        *compared.method,
+        *protocol.description,
     ]
     if any(summary.splits > 1 for summary in data):
         lines.append("a query tested in several splits counts once, with the mean of its values")
     if any(summary.seed_means is not None for summary in data):
-        lines.append("a query counts with its mean over seeds, which leaves out that these seeds are a sample, too")
+        lines.append("a query counts with its mean over seeds; what is significant is tested over seeds, too (t-test)")
     return [linked(line[0].upper() + line[1:] + ".") for line in lines]
 
 
@@ -188,13 +195,11 @@ def _other_measures(summary: DataSummary, first: str) -> list[str]:
         sign = summary.verdict(ranked[0], measure)
         mark = "significant" if sign else "the baseline" if is_baseline else "not significant"
         parts.append(f"{escape(measure)}: {escape(ranked[0])} ({summary.mean(ranked[0], measure):.4f}, {mark})")
-    return [f"Best in other measures: {_list(parts, '; ')}."] if parts else []
+    return [f"Best in other measures: {'; '.join(parts)}."] if parts else []
 
 
-def _list(parts: Sequence[str], between: str = ", ") -> str:
-    if between == ", " and len(parts) > 1:
-        return f"{', '.join(parts[:-1])} and {parts[-1]}"
-    return between.join(parts)
+def _list(parts: Sequence[str]) -> str:
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
 def winners(summary: DataSummary) -> list[str]:
@@ -207,18 +212,17 @@ def opening_verdict(data: Sequence[DataSummary], protocol: ComparisonProtocol) -
     """The verdict on everything: of one data set its own, of several on how many there is a better method."""
     if len(data) == 1:
         return verdict_of(data[0])
-    compared = [summary for summary in data if summary.comparisons.get(summary.first_measure or "")]
+    compared = [summary for summary in data if summary.differences.get(summary.first_measure or "")]
     if not compared:
         return " ".join(["Nothing is compared here.", *overall(data, protocol)])
     better = sum(bool(winners(summary)) for summary in compared)
-    n, base = len(compared), f"the {word('baseline')} {escape(protocol.baseline)}"
-    sure = word("significant", "significantly")
+    n, base = len(compared), _baseline(protocol)
     if better:
         where = ("both" if n == 2 else f"all {n:,}") if better == n else f"{better:,} of {n:,}"
-        claim = f"On {where} data sets at least one method is {sure} better than {base}"
+        claim = f"On {where} data sets at least one method is {SIGNIFICANTLY} better than {base}"
     else:
         where = "either data set" if n == 2 else f"any of the {n:,} data sets" if n > 2 else "the data set compared"
-        claim = f"No method is {sure} better than {base} on {where}"
+        claim = f"No method is {SIGNIFICANTLY} better than {base} on {where}"
     return " ".join([f"<b>{claim}</b> in {escape(protocol.measures[0])}.", *overall(data, protocol)])
 
 
@@ -230,11 +234,11 @@ def verdict_of(summary: DataSummary) -> str:
         return ""
     best, name = ranked[0], escape(measure)
     mean = f"{summary.mean(best, measure):.4f}"
-    if not summary.comparisons.get(measure):
+    if not summary.differences.get(measure):
         queries = counted(len(summary.query_ids), "query", "queries")
         if len(ranked) == 1:
             return f"<b>{escape(best)}</b> has a mean {name} of {mean} on {queries}; there is nothing to compare with."
-        why = f"the {word('baseline')} {escape(summary.protocol.baseline)} shares no query with another method"
+        why = f"{_baseline(summary.protocol)} shares no query with another method"
         return f"Nothing is compared: {why}. {_highest(best)}, {mean} in {name}."
     better = winners(summary)
     return _better(summary, measure, better) if better else _none(summary, measure)
@@ -244,9 +248,8 @@ def _better(summary: DataSummary, measure: str, better: Sequence[str]) -> str:
     head, best = better[0], summary.ranked(measure)[0]
     row = summary.difference(head, measure)
     assert row is not None
-    sure, base = word("significant", "significantly"), f"the {word('baseline')} {escape(summary.protocol.baseline)}"
-    figures = figures_of(row, summary.protocol, len(summary.comparisons[measure].differences))
-    claim = f"<b>{escape(head)} is {sure} better than {base}</b>: {figures}."
+    figures = figures_of(row, summary.protocol, len(summary.differences[measure]))
+    claim = f"<b>{escape(head)} is {SIGNIFICANTLY} better than {_baseline(summary.protocol)}</b>: {figures}."
     if head != best:
         return f"{claim} {_highest(best)}, {summary.mean(best, measure):.4f}, but its difference is not significant."
     methods = len(summary.ranked(measure))
@@ -258,23 +261,23 @@ def _better(summary: DataSummary, measure: str, better: Sequence[str]) -> str:
 
 
 def _none(summary: DataSummary, measure: str) -> str:
-    comparison, protocol = summary.comparisons[measure], summary.protocol
-    best, base = summary.ranked(measure)[0], escape(protocol.baseline)
-    sure = word("significant", "significantly")
-    several = len(comparison.differences) > 1
-    who = "No method" if several else escape(comparison.differences[0].system)
-    claim = f"<b>{who} is {'' if several else 'not '}{sure} better than the {word('baseline')} {base}</b>"
+    differences, protocol = summary.differences[measure], summary.protocol
+    best = summary.ranked(measure)[0]
+    who = "No method is" if len(differences) > 1 else f"{escape(differences[0].system)} is not"
+    claim = f"<b>{who} {SIGNIFICANTLY} better than {_baseline(protocol)}</b>"
     row = summary.difference(best, measure)
     if row is not None:
-        return (
-            f"{claim}. {_highest(best)}: {figures_of(row, protocol, len(comparison.differences))}. That may be chance."
-        )
+        return f"{claim}. {_highest(best)}: {figures_of(row, protocol, len(differences))}. That may be chance."
     mean = f"{summary.mean(best, measure):.4f} in {escape(measure)}"
     values = summary.values[summary.methods.index(best), summary.measures.index(measure)]
     queries = counted(int((~np.isnan(values)).sum()), "query", "queries")
-    worse = [r.system for r in comparison.differences if verdict(r, protocol.tests[0]) < 0]
+    worse = [r.system for r in differences if verdict(r, protocol.tests[0]) < 0]
     rest = f"; {counted(len(worse), 'method is', 'methods are')} significantly worse" if worse else ""
     return f"{claim}. {_highest(best)}, {mean} on {queries}{rest}."
+
+
+def _baseline(protocol: ComparisonProtocol) -> str:
+    return f"the {word('baseline')} {escape(protocol.baseline)}"
 
 
 def _highest(method: str) -> str:

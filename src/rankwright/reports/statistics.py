@@ -11,15 +11,14 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from rankwright._types import Array
-from rankwright.evaluation.comparison import Comparison, Difference, compare
-from rankwright.evaluation.evaluate import Evaluation, mean_of
+from rankwright.evaluation.comparison import Comparison, Difference, Pair, differences_of, pairs_among
+from rankwright.evaluation.evaluate import mean_of
 from rankwright.evaluation.significance import CORRECTIONS, TESTS, p_value
-from rankwright.measures import Measure
 from rankwright.reports.results import ResultsFolder, Score, canonical
 
 ALPHA = 0.05
@@ -40,15 +39,41 @@ class ComparisonProtocol:
     n_resamples: int
     seed: int
 
+    @property
+    def description(self) -> tuple[str, ...]:
+        """How figures are computed, in words."""
+        settings = (self.tests, self.correction, self.confidence, self.n_resamples, self.seed)
+        return Comparison(self.baseline, {}, (), (), (), *settings).method
+
+    def differences(self, methods: Sequence[str], values: Array, references: Array, measure: str) -> list[Difference]:
+        """A row per method that has queries in common with its reference, which has the same place."""
+        both_known = ~(np.isnan(values) | np.isnan(references))
+        pairs = {
+            method: (ours[known], theirs[known])
+            for method, ours, theirs, known in zip(methods, values, references, both_known, strict=True)
+            if known.any()
+        }
+        if not pairs:
+            return []
+        return differences_of(
+            pairs,
+            measure,
+            tests=self.tests,
+            correction=self.correction,
+            confidence=self.confidence,
+            n_resamples=self.n_resamples,
+            random_state=self.seed,
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class DataSummary:
-    """One data set: the values of every method, measure and query, and the comparisons by measure.
+    """One data set: the values of every method, measure and query, and the differences by measure.
 
     `name`: name of the data set, maybe empty. `title`: what readers call it. `methods`, `measures`, `query_ids`: the
-    three axes of ``values``. `values`: means over splits and seeds; nan if there is no value. `comparisons`: by
-    measure, if the baseline and another method have queries in common. `splits`: number of splits behind the values.
-    `train_size`: training queries of these splits, if other splits have fewer. `protocol`: how the methods are
+    three axes of ``values``. `values`: means over splits and seeds; nan if there is no value. `differences`: from the
+    baseline, by measure, if the baseline and another method have queries in common. `splits`: number of splits behind
+    the values. `train_size`: training queries of these splits, if other splits have fewer. `protocol`: how methods are
     compared. `notes`: what was left out, because not every method has it. `seed_means`: with several seeds, the mean of
     every seed, method and measure.
     """
@@ -59,7 +84,7 @@ class DataSummary:
     measures: tuple[str, ...]
     query_ids: tuple[str, ...]
     values: Array
-    comparisons: dict[str, Comparison]
+    differences: dict[str, list[Difference]]
     splits: int
     train_size: int | None
     protocol: ComparisonProtocol
@@ -87,18 +112,16 @@ class DataSummary:
         means = {method: self.mean(method, measure) for method in self.methods}
         return sorted((m for m in means if not math.isnan(means[m])), key=lambda method: -means[method])
 
-    def evaluations(self, column: int, methods: Sequence[str]) -> list[Evaluation]:
-        """Some methods in one measure, given by its place."""
-        name = self.measures[column]
-        label = cast(Measure, name)  # a name is enough here, and the measure may be unknown
-        values = {method: self.values[self.methods.index(method), column][:, None] for method in methods}
-        return [Evaluation(np.array(self.query_ids), (label,), of, (name,), m) for m, of in values.items()]
+    def pairs(self, measure: str) -> list[Pair]:
+        """All pairs of methods that have values, best first, on the queries that all have."""
+        methods = self.ranked(measure)
+        values = self.values[[self.methods.index(method) for method in methods], self.measures.index(measure)].T
+        draws = {"n_resamples": self.protocol.n_resamples, "random_state": self.protocol.seed}
+        return pairs_among(methods, values[~np.isnan(values).any(axis=1)], measure, **draws)
 
     def difference(self, method: str, measure: str) -> Difference | None:
         """The comparison of a method with the baseline; None for the baseline itself."""
-        comparison = self.comparisons.get(measure)
-        rows = () if comparison is None else comparison.differences
-        return next((row for row in rows if row.system == method), None)
+        return next((row for row in self.differences.get(measure, ()) if row.system == method), None)
 
     def verdict(self, method: str, measure: str) -> int:
         """The :func:`verdict` on a method by the deciding test."""
@@ -167,9 +190,8 @@ def summaries(
     for name, scores in by_data.items():
         summary = _summary(name, scores, results, protocol, compared)
         for column, measure in enumerate(summary.measures if compared else ()):
-            comparison = _compared(summary, column)
-            if comparison is not None:
-                summary.comparisons[measure] = comparison
+            if rows := _from_baseline(summary, column):
+                summary.differences[measure] = rows
             if progress is not None:
                 progress(len(data) * n_measures + column + 1, len(by_data) * n_measures)
         data.append(summary)
@@ -267,26 +289,15 @@ def averaged(scores: Sequence[Score], methods: Sequence[str], measures: Sequence
         return (total / count).reshape(shape)
 
 
-def _compared(summary: DataSummary, column: int) -> Comparison | None:
+def _from_baseline(summary: DataSummary, column: int) -> list[Difference]:
     """All methods that share a query with the baseline, against it, in one measure."""
-    protocol = summary.protocol
-    if protocol.baseline not in summary.methods:
-        return None
-    values = summary.values[:, column]
-    base = ~np.isnan(values[summary.methods.index(protocol.baseline)])
-    methods = [m for m, of in zip(summary.methods, values, strict=True) if (base & ~np.isnan(of)).any()]
-    evaluations = summary.evaluations(column, methods)
-    if len(evaluations) < 2:
-        return None
-    return compare(
-        evaluations,
-        baseline=protocol.baseline,
-        tests=protocol.tests,
-        correction=protocol.correction,
-        confidence=protocol.confidence,
-        n_resamples=protocol.n_resamples,
-        random_state=protocol.seed,
-    )
+    baseline, values = summary.protocol.baseline, summary.values[:, column]
+    if baseline not in summary.methods:
+        return []
+    others = [method for method in summary.methods if method != baseline]
+    places = [summary.methods.index(method) for method in others]
+    references = np.broadcast_to(values[summary.methods.index(baseline)], (len(others), values.shape[1]))
+    return summary.protocol.differences(others, values[places], references, summary.measures[column])
 
 
 def _unique(names: Iterable[str]) -> list[str]:

@@ -7,14 +7,14 @@ import json
 import math
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any
 
 from rankwright.evaluation.comparison import Difference, Pair
 from rankwright.reports.glossary import linked
 from rankwright.reports.results import ResultsFolder, RunRow
-from rankwright.reports.sentences import counted, signed
+from rankwright.reports.sentences import bullets, counted, signed
 from rankwright.reports.statistics import ALPHA, ComparisonProtocol, DataSummary, verdict
 
 _MARKS = {1: ("▲", "better", "significantly better than"), -1: ("▼", "worse", "significantly worse than")}
@@ -25,11 +25,24 @@ _NOTHING: tuple[Any, ...] = (None, "", [], {})
 _FIRST_KEYS = ("name", "title", "description", "command", "started", "finished", "seconds", "times", "seed", "seeds")
 
 
-def cell(text: str, value: float | None = None, *, tag: str = "td", kind: str = "") -> str:
-    """One cell; ``text`` is HTML, ``value`` the number to sort by."""
+def _cell(text: str, value: float | None = None) -> str:
+    """A cell with a figure; ``text`` is HTML, ``value`` the number to sort by."""
     sort = "" if value is None or not math.isfinite(value) else f' data-value="{value:.10g}"'
-    attributes = (f' class="{kind}"' if kind else "") + sort + (' scope="row"' if tag == "th" else "")
-    return f"<{tag}{attributes}>{text}</{tag}>"
+    return f'<td class="number"{sort}>{text}</td>'
+
+
+def _figure_cell(value: float, shape: str = "{:.4f}") -> str:
+    return _cell(_figure(value, shape), value)
+
+
+def _text_cell(text: str) -> str:
+    """A cell with text, which is HTML."""
+    return f'<td class="text">{text}</td>'
+
+
+def _row_head(text: str) -> str:
+    """The cell that names its row, which is HTML."""
+    return f'<th class="text" scope="row">{text}</th>'
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str, *, text_columns: int = 1) -> str:
@@ -49,7 +62,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str, *,
 def means_table(summary: DataSummary) -> str:
     """Means of all measures, with marks against the baseline, and wins and losses on the first measure."""
     first = summary.measures[0]
-    compared = bool(summary.comparisons.get(first))
+    compared = bool(summary.differences.get(first))
     header = ["method", *summary.measures, *([f"w/t/l in {first}"] if compared else [])]
     best = {measure: _best(summary, measure) for measure in summary.measures}
     rows = []
@@ -61,7 +74,7 @@ def means_table(summary: DataSummary) -> str:
             if summary.seed_means is not None and math.isfinite(mean):
                 text += f" ±{_figure(summary.seeds(method, measure).std(ddof=1))}"
             mark = _mark(summary.verdict(method, measure), summary.protocol.baseline)
-            row.append(cell(text + mark, mean, kind="number"))
+            row.append(_cell(text + mark, mean))
         if compared:
             row.append(_wins(summary.difference(method, first)))
         rows.append(row)
@@ -76,9 +89,9 @@ def all_pairs_table(title: str, pairs: Sequence[Pair]) -> str:
     """All pairs of methods in one measure."""
     rows = [
         [
-            *(cell(escape(name), tag="th", kind="text") for name in (pair.system, pair.other)),
-            cell(signed(pair.difference), pair.difference, kind="number"),
-            cell(_signed(pair.effect_size), pair.effect_size, kind="number"),
+            *map(_row_head, map(escape, (pair.system, pair.other))),
+            _cell(signed(pair.difference), pair.difference),
+            _effect(pair.effect_size),
             _p(pair.p),
         ]
         for pair in pairs
@@ -93,14 +106,10 @@ def differences_table(summary: DataSummary, measure: str) -> str:
     compared = _compared_header(protocol)
     rows = []
     for method in summary.methods:
-        mean = summary.mean(method, measure)
-        row = [_name(method, summary), cell(_figure(mean), mean, kind="number")]
         difference = summary.difference(method, measure)
-        if difference is None:
-            row += [cell("", kind="number")] * len(compared)
-        else:
-            row += _compared(difference, protocol, protocol.baseline)
-        rows.append(row)
+        blank = [_cell("")] * len(compared)
+        cells = blank if difference is None else _compared(difference, protocol, protocol.baseline)
+        rows.append([_name(method, summary), _figure_cell(summary.mean(method, measure)), *cells])
     return table(["method", "mean", *compared], rows, f"{summary.title}, {measure}: compared with {protocol.baseline}")
 
 
@@ -110,8 +119,8 @@ def versus_table(
     """Methods in two results folders, in one measure."""
     rows = [
         [
-            cell(escape(row.system), tag="th", kind="text"),
-            *(cell(_figure(mean), mean, kind="number") for mean in (row.baseline_mean, row.mean)),
+            _row_head(escape(row.system)),
+            *map(_figure_cell, (row.baseline_mean, row.mean)),
             *_compared(row, protocol, labels[0]),
         ]
         for row in differences
@@ -134,10 +143,7 @@ def diff_list(texts: tuple[str, str], labels: tuple[str, str]) -> str:
 
 def changes_table(changed: Sequence[tuple[str, str, str]], labels: tuple[str, str]) -> str:
     """What differs in what was run."""
-    rows = [
-        [cell(escape(name), tag="th", kind="text"), *(cell(escape(value), kind="text") for value in values)]
-        for name, *values in changed
-    ]
+    rows = [[_row_head(escape(name)), *(_text_cell(escape(value)) for value in values)] for name, *values in changed]
     return table(["setting", *labels], rows, "What differs in what was run", text_columns=3)
 
 
@@ -150,17 +156,14 @@ def _compared(difference: Difference, protocol: ComparisonProtocol, against: str
     """Cells: difference, in %, interval, wins, p-values, effect."""
     share = 100 * difference.difference / difference.baseline_mean if difference.baseline_mean else math.nan
     low, high = difference.interval
+    mark = _mark(verdict(difference, protocol.tests[0]), against)
     return [
-        cell(
-            signed(difference.difference) + _mark(verdict(difference, protocol.tests[0]), against),
-            difference.difference,
-            kind="number",
-        ),
-        cell("–" if math.isnan(share) else f"{share:+.1f}".replace("-", "−"), share, kind="number"),
-        cell(f"{signed(low)} … {signed(high)}", low, kind="number"),
+        _cell(signed(difference.difference) + mark, difference.difference),
+        _cell("–" if math.isnan(share) else f"{share:+.1f}".replace("-", "−"), share),
+        _cell(f"{signed(low)} … {signed(high)}", low),
         _wins(difference),
         *(_p(difference.p_corrected[test]) for test in protocol.tests),
-        cell(_signed(difference.effect_size), difference.effect_size, kind="number"),
+        _effect(difference.effect_size),
     ]
 
 
@@ -169,16 +172,14 @@ def runs_table(runs: Sequence[RunRow]) -> str:
     header = ["data", "split", "method", "parameters", "validation", "training", "s train", "s tune", "queries", "note"]
     rows = []
     for run in runs:
-        figures = (run.validation, run.training)
-        seconds = (run.seconds_train, run.seconds_tune)
         parameters = ", ".join(f"{name} = {_text(value)}" for name, value in run.parameters.items())
         rows.append(
             [
-                *(cell(escape(text), kind="text") for text in (run.data, run.split, run.method, parameters)),
-                *(cell(_figure(value), value, kind="number") for value in figures),
-                *(cell(_seconds(value), value, kind="number") for value in seconds),
-                cell(_figure(run.n_train_queries, "{:,.0f}"), run.n_train_queries, kind="number"),
-                cell(escape(run.note), kind="text"),
+                *(_text_cell(escape(text)) for text in (run.data, run.split, run.method, parameters)),
+                *map(_figure_cell, (run.validation, run.training)),
+                *(_cell(_seconds(value), value) for value in (run.seconds_train, run.seconds_tune)),
+                _figure_cell(run.n_train_queries, "{:,.0f}"),
+                _text_cell(escape(run.note)),
             ]
         )
     return table(header, rows, "Every training", text_columns=4)
@@ -190,12 +191,11 @@ def notes_list(runs: Sequence[RunRow]) -> str:
     for run in runs:
         for note in run.note.replace("\0", " ").split("; ") if run.note else ():  # which marks the numbers below
             by_kind[run.method][_NUMBER.sub("\0", note)].append(_NUMBER.findall(note))
-    lines = [
-        f"<li>{escape(method)}: {linked(_filled(words, numbers))} ({counted(len(numbers), 'run')})</li>"
+    return bullets(
+        f"{escape(method)}: {linked(_filled(words, numbers))} ({counted(len(numbers), 'run')})"
         for method, notes in by_kind.items()
         for words, numbers in notes.items()
-    ]
-    return f"<ul>{''.join(lines)}</ul>" if lines else ""
+    )
 
 
 def _filled(words: str, numbers: Sequence[Sequence[str]]) -> str:
@@ -211,24 +211,25 @@ def manifest_list(results: ResultsFolder) -> str:
     """The manifest as a list of names and values, without empty ones and those shown elsewhere."""
     keys = [key for key in _FIRST_KEYS if key in results.manifest]
     keys += [key for key in results.manifest if key not in keys]
-    shown = [(key, results.manifest[key]) for key in keys if key not in _ELSEWHERE]
-    entries = "".join(
-        f"<dt>{escape(_words(key))}</dt><dd>{_value(value)}</dd>" for key, value in shown if value not in _NOTHING
-    )
+    entries = _entries({key: results.manifest[key] for key in keys if key not in _ELSEWHERE}, _value)
     return f'<dl class="facts">{entries}</dl>' if entries else "<p>The results folder has no manifest.</p>"
+
+
+def _entries(values: Mapping[str, Any], shown: Callable[[Any], str]) -> str:
+    """Names and values as the entries of a list, without empty ones; ``shown``: a value as HTML."""
+    return "".join(
+        f"<dt>{escape(_words(key))}</dt><dd>{shown(value)}</dd>"
+        for key, value in values.items()
+        if value not in _NOTHING
+    )
 
 
 def _value(value: Any) -> str:
     """A value as HTML: a table of names and values, a list, or a single item."""
     if isinstance(value, dict):
-        rows = "".join(
-            f"<dt>{escape(_words(str(key)))}</dt><dd>{_inline(item)}</dd>"
-            for key, item in value.items()
-            if item not in _NOTHING
-        )
-        return f'<dl class="inner">{rows}</dl>'
+        return f'<dl class="inner">{_entries(value, _inline)}</dl>'
     if isinstance(value, list) and any(isinstance(item, dict) for item in value):
-        return "<ul>" + "".join(f"<li>{_inline(item)}</li>" for item in value) + "</ul>"
+        return bullets(map(_inline, value))
     return _inline(value)
 
 
@@ -256,11 +257,8 @@ def _folded(key: str, value: dict[str, dict[str, Any]]) -> str:
     """A table that is folded away at first."""
     header = list(dict.fromkeys(name for row in value.values() for name in row))
     rows = [
-        [
-            cell(escape(str(name)), tag="th", kind="text"),
-            *(cell(_inline(row.get(name)), kind="text") for name in header),
-        ]
-        for name, row in value.items()
+        [_row_head(escape(row_name)), *(_text_cell(_inline(row.get(name))) for name in header)]
+        for row_name, row in value.items()
     ]
     folded = table(["name", *map(_words, header)], rows, _words(key), text_columns=1 + len(header))
     return f"<details><summary>{escape(_words(key))} ({len(rows)})</summary>{folded}</details>"
@@ -288,7 +286,7 @@ def _words(key: str) -> str:
 
 def _name(method: str, summary: DataSummary) -> str:
     tag = ' <span class="tag">baseline</span>' if method == summary.protocol.baseline else ""
-    return cell(escape(method) + tag, tag="th", kind="text")
+    return _row_head(escape(method) + tag)
 
 
 def _best(summary: DataSummary, measure: str) -> str:
@@ -307,22 +305,20 @@ def _mark(sign: int, baseline: str) -> str:
 
 
 def _wins(row: Difference | None) -> str:
-    if row is None:
-        return cell("", kind="number")
-    return cell(f"{row.wins}/{row.ties}/{row.losses}", row.wins - row.losses, kind="number")
+    return _cell("") if row is None else _cell(f"{row.wins}/{row.ties}/{row.losses}", row.wins - row.losses)
 
 
 def _p(p: float) -> str:
     shown = "&lt;0.0001" if p < 0.0001 else f"{p:.4f}"
-    return cell(f"<b>{shown}</b>" if p < ALPHA else shown, p, kind="number")
+    return _cell(f"<b>{shown}</b>" if p < ALPHA else shown, p)
 
 
 def _figure(value: float, shape: str = "{:.4f}") -> str:
     return shape.format(value) if math.isfinite(value) else "–"
 
 
-def _signed(effect: float) -> str:
-    return f"{effect:+.2f}".replace("-", "−") if math.isfinite(effect) else "–"
+def _effect(size: float) -> str:
+    return _cell(f"{size:+.2f}".replace("-", "−") if math.isfinite(size) else "–", size)
 
 
 def _seconds(value: float) -> str:

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rankwright._types import Array
 from rankwright.errors import InputError
-from rankwright.evaluation.comparison import Difference, differences_of
+from rankwright.evaluation.comparison import Difference
 from rankwright.evaluation.significance import CORRECTIONS, TESTS
 from rankwright.reports.figures import (
     by_spread,
@@ -28,10 +27,10 @@ from rankwright.reports.figures import (
     query_rows,
     shown_rankings,
 )
-from rankwright.reports.glossary import linked, word
-from rankwright.reports.page import check_target, chosen_tables, document, figure, how_decided, side_by_side, write_page
+from rankwright.reports.glossary import SIGNIFICANTLY, linked
+from rankwright.reports.page import check_target, chosen_tables, document, how_decided, query_plot, write_page
 from rankwright.reports.results import EXPERIMENT, ResultsFolder, canonical, check_folder, read_results
-from rankwright.reports.sentences import counted, figures_of, signed
+from rankwright.reports.sentences import bullets, counted, figures_of, signed
 from rankwright.reports.statistics import ALPHA, ComparisonProtocol, DataSummary, protocol_of, summaries, verdict
 from rankwright.reports.tables import changes_table, diff_list, versus_table
 
@@ -43,22 +42,19 @@ _FACTS = ("kind", "queries", "documents", "features", "train_queries", "valid_qu
 class Both:
     """One data set in two folders.
 
-    `name`: name of the data set. `methods`, `measures`, `query_ids`: what both folders have. `before`, `after` (shape
-    (methods, measures, queries)): the values; nan if there is none. `differences`: by measure, a row per method: after
-    minus before. `only_before`, `only_after`: queries that one of the folders lacks. `summaries`: the data set in
-    either folder.
+    `before`, `after`: the data set in either folder, with the methods, measures and queries that both have.
+    `differences`: by measure, a row per method: after minus before. `lacking`: how many queries are only before, and
+    only after.
     """
 
-    name: str
-    methods: tuple[str, ...]
-    measures: tuple[str, ...]
-    query_ids: tuple[str, ...]
-    before: Array
-    after: Array
+    before: DataSummary
+    after: DataSummary
     differences: dict[str, list[Difference]]
-    only_before: int
-    only_after: int
-    summaries: tuple[DataSummary, DataSummary]
+    lacking: tuple[int, int]
+
+    @property
+    def name(self) -> str:
+        return self.after.name
 
     @property
     def title(self) -> str:
@@ -107,7 +103,7 @@ def compare_folders(
     only = _only(labels, protocols, alone)
     for both in data:
         where = f"{both.name}: " if both.name else ""
-        counts = zip(labels, (both.only_before, both.only_after), strict=True)
+        counts = zip(labels, both.lacking, strict=True)
         only += [f"{where}queries only in {label}: {count:,}, left out" for label, count in counts if count]
     return Versus(labels, results, protocols[1], data, only, _changed(*results), _warnings(results, data))
 
@@ -130,49 +126,27 @@ def _both(a: DataSummary, b: DataSummary, protocol: ComparisonProtocol) -> Both 
     queries = tuple(query for query in b.query_ids if query in queries_before)
     if not (methods and measures and queries):
         return None
-    before, after = (_chosen(summary, methods, measures, queries) for summary in (a, b))
+    before, after = (_restricted(summary, methods, measures, queries) for summary in (a, b))
     differences = {
-        measure: _differences(methods, before[:, at], after[:, at], measure, protocol)
+        measure: protocol.differences(methods, after.values[:, at], before.values[:, at], measure)
         for at, measure in enumerate(measures)
     }
     if not any(differences.values()):
         return None
-    lost, gained = len(a.query_ids) - len(queries), len(b.query_ids) - len(queries)
-    return Both(b.name, methods, measures, queries, before, after, differences, lost, gained, (a, b))
+    return Both(before, after, differences, (len(a.query_ids) - len(queries), len(b.query_ids) - len(queries)))
 
 
-def _chosen(summary: DataSummary, methods: Sequence[str], measures: Sequence[str], queries: Sequence[str]) -> Array:
+def _restricted(
+    summary: DataSummary, methods: tuple[str, ...], measures: tuple[str, ...], queries: tuple[str, ...]
+) -> DataSummary:
     place = {query: at for at, query in enumerate(summary.query_ids)}
     places = (
         [summary.methods.index(method) for method in methods],
         [summary.measures.index(measure) for measure in measures],
         [place[query] for query in queries],
     )
-    chosen: Array = summary.values[np.ix_(*places)]
-    return chosen
-
-
-def _differences(
-    methods: Sequence[str], before: Array, after: Array, measure: str, protocol: ComparisonProtocol
-) -> list[Difference]:
-    """A row per method that has queries in both folders."""
-    both_known = ~(np.isnan(before) | np.isnan(after))
-    pairs = {
-        method: (after[at][both_known[at]], before[at][both_known[at]])
-        for at, method in enumerate(methods)
-        if both_known[at].any()
-    }
-    if not pairs:
-        return []
-    return differences_of(
-        pairs,
-        measure,
-        tests=protocol.tests,
-        correction=protocol.correction,
-        confidence=protocol.confidence,
-        n_resamples=protocol.n_resamples,
-        random_state=protocol.seed,
-    )
+    values = summary.values[np.ix_(*places)]
+    return replace(summary, methods=methods, measures=measures, query_ids=queries, values=values)
 
 
 def _only(
@@ -238,7 +212,7 @@ def _warnings(results: tuple[ResultsFolder, ResultsFolder], data: Sequence[Both]
     contents = [{name: entry.get("content") for name, entry in folder.entries("data").items()} for folder in results]
     defined = [_definitions(folder.manifest) for folder in results]
     for both in data:
-        for measure in both.measures:
+        for measure in both.after.measures:
             a, b = (of.get((both.name, measure)) for of in defined)
             if a and b and a != b:
                 lines.append(f"{both.name}: {measure} is defined differently ({a}; {b}): its values are not comparable")
@@ -301,22 +275,22 @@ def write_comparison(
 def _page(versus: Versus, title: str | None) -> str:
     drawn = _drawn(versus)
     a, b = versus.labels
-    queries = sum(len(both.query_ids) for both in versus.data)
-    methods = len({method for both in versus.data for method in both.methods})
+    queries = sum(len(both.after.query_ids) for both in versus.data)
+    methods = len({method for both in versus.data for method in both.after.methods})
     facts = [
         counted(len(versus.data), "data set"),
         counted(methods, "method"),
         counted(queries, "shared query", "shared queries"),
     ]
     facts.append(f"before: {a}, after: {b}")
-    only = "".join(f"<li>{escape(line)}</li>" for line in versus.only)
     changed = changes_table(versus.changed, versus.labels) if versus.changed else ""
     same = "<p>The manifests do not say of any difference in settings, versions or data.</p>"
+    by_query = query_plot(drawn, "Difference on every query, largest gain first", "both rankings")
     sections = [
         ("summary", "Summary", _summary(versus)),
         ("differences", "Differences", _differences_section(versus)),
-        ("queries", "Query by query", _by_query(drawn)),
-        ("only", "Only in one folder", f"<ul>{only}</ul>" if only else ""),
+        ("queries", "Query by query", by_query),
+        ("only", "Only in one folder", bullets(map(escape, versus.only))),
         ("run", "What was changed", (changed or same) + diff_list(_files(versus), versus.labels)),
     ]
     return document(title or f"{b} compared with {a}", facts, sections, drawn)
@@ -353,7 +327,7 @@ def _summary(versus: Versus) -> str:
             lines += [f"<li>{text}: {', '.join(listed)}.</li>"] if listed else []
         equal = [escape(row.system) for row in rows if not row.wins + row.losses]
         lines += [f"<li>Equal on every query: {', '.join(equal)}.</li>"] if equal else []
-        queries = counted(len(both.query_ids), "shared query", "shared queries")
+        queries = counted(len(both.after.query_ids), "shared query", "shared queries")
         head = f"<h3>{escape(both.title)}, {escape(measure)}, {queries}</h3>"
         parts.append(f"{head}<ul>{''.join(lines)}</ul>")
     decided = (
@@ -368,14 +342,13 @@ def _verdict(versus: Versus, measure: str) -> str:
     """How many methods got significantly better and worse, and the largest change."""
     test, (a, b) = versus.protocol.tests[0], map(escape, versus.labels)
     rows = _rows(versus, measure)
-    sure = word("significant", "significantly")
     if all(row.wins == row.losses == 0 for _, row in rows):
         who = f"{_pairs(versus, rows)} {_be(len(rows))}"
         return f"<b>{b} and {a} have the same values</b> in {escape(measure)}: {who} equal on every query."
     if len(rows) == 1:
         row = rows[0][1]
         sign = verdict(row, test)
-        how = {1: f"is {sure} better", -1: f"is {sure} worse", 0: f"does not differ {sure}"}[sign]
+        how = f"is {SIGNIFICANTLY} {'better' if sign > 0 else 'worse'}" if sign else f"does not differ {SIGNIFICANTLY}"
         than = "than in" if sign else "from"
         return f"<b>{escape(row.system)} {how} in {b} {than} {a}</b>: {_figures(rows[0], versus)}."
     signs = [verdict(row, test) for _, row in rows]
@@ -383,14 +356,14 @@ def _verdict(versus: Versus, measure: str) -> str:
     same = sum(row.wins == row.losses == 0 for _, row in rows)
     where = f"in {b} than in {a}"
     if better and worse:
-        claim = f"Of {_pairs(versus, rows)}, {better:,} {_be(better)} {sure} better {where}"
+        claim = f"Of {_pairs(versus, rows)}, {better:,} {_be(better)} {SIGNIFICANTLY} better {where}"
         claim += f", {worse:,} {_be(worse)} worse"
     elif better or worse:
         how, never = ("better", "worse") if better else ("worse", "better")
         changed = f"{better or worse:,} of {_pairs(versus, rows)} {_be(better or worse)}"
-        claim = f"{changed} {sure} {how} {where}, none is {never}"
+        claim = f"{changed} {SIGNIFICANTLY} {how} {where}, none is {never}"
     else:
-        claim = f"No method is {sure} better or worse {where}"
+        claim = f"No method is {SIGNIFICANTLY} better or worse {where}"
     equal = f"; {same:,} {_be(same)} equal on every query" if same else ""
     largest = max(rows, key=lambda pair: abs(pair[1].difference))
     who = f"{escape(largest[1].system)}{_where(largest, versus)}"
@@ -429,13 +402,6 @@ def _differences_section(versus: Versus) -> str:
     return chosen_tables(tables, f"Mean of {b} minus {a}, with {versus.protocol.confidence:.0%} interval")
 
 
-def _by_query(drawn: dict[str, Any]) -> str:
-    has_rankings = any(panel["rankings"] for panel in drawn["data"])
-    click = '<p class="note screen">Click a bar, or press Enter on it, to see both rankings of the query.</p>'
-    plot = figure("queries", "Difference on every query, largest gain first", choose="method")
-    return (click if has_rankings else "") + plot + (side_by_side() if has_rankings else "")
-
-
 def _drawn(versus: Versus) -> dict[str, Any]:
     """What the plots show, in the form of a report's."""
     a, b = versus.labels
@@ -445,18 +411,18 @@ def _drawn(versus: Versus) -> dict[str, Any]:
         {
             **nothing,
             "name": both.title,
-            "methods": list(both.methods),
-            "measures": list(both.measures),
-            "queries": query_rows(versus.results[1], both.name, both.query_ids),
-            "relevant": [None] * len(both.query_ids),
-            "before": embedded_values(both.before),
-            "values": embedded_values(both.after),
-            "differences": [[difference_row(row, test) for row in both.differences[m]] for m in both.measures],
+            "methods": list(both.after.methods),
+            "measures": list(both.after.measures),
+            "queries": query_rows(versus.results[1], both.name, both.after.query_ids),
+            "relevant": [None] * len(both.after.query_ids),
+            "before": embedded_values(both.before.values),
+            "values": embedded_values(both.after.values),
+            "differences": [[difference_row(row, test) for row in rows] for rows in both.differences.values()],
             "rankings": _rankings(versus, both),
         }
         for both in versus.data
     ]
-    methods = list(dict.fromkeys(method for both in versus.data for method in both.methods))
+    methods = list(dict.fromkeys(method for both in versus.data for method in both.after.methods))
     return {
         "methods": methods,
         "measures": list(versus.protocol.measures),
@@ -471,20 +437,17 @@ def _drawn(versus: Versus) -> dict[str, Any]:
 
 def _rankings(versus: Versus, both: Both) -> dict[str, Any] | None:
     """The rankings of both folders, each method twice."""
-    place = {query: at for at, query in enumerate(both.query_ids)}
     merged: dict[int, tuple[str, dict[str, Any]]] = {}
-    for label, results, summary in zip(versus.labels, versus.results, both.summaries, strict=True):
+    for label, results, summary in zip(versus.labels, versus.results, (both.before, both.after), strict=True):
         for at, (_, ranked) in shown_rankings(results, summary).items():
-            query = place.get(summary.query_ids[at])
-            if query is not None:
-                systems_here = {f"{method}, {label}": rows for method, rows in ranked.items() if method in both.methods}
-                merged.setdefault(query, ("", {}))[1].update(systems_here)
-    gains = abs(both.after[:, 0] - both.before[:, 0])
+            systems_here = {f"{method}, {label}": rows for method, rows in ranked.items()}
+            merged.setdefault(at, ("", {}))[1].update(systems_here)
+    gains = abs(both.after.values[:, 0] - both.before.values[:, 0])
     spread = gains.max(axis=0, initial=0.0, where=gains == gains)
     systems = [
         (f"{method}, {label}", at, side)
         for side, label in enumerate(versus.labels)
-        for at, method in enumerate(both.methods)
+        for at, method in enumerate(both.after.methods)
     ]
     kept = by_spread(merged, spread)[: limit_for(len(versus.data))]
-    return embedded(systems, {at: ranked for at, ranked in merged.items() if ranked[1]}, kept, len(both.query_ids))
+    return embedded(systems, merged, kept, len(both.after.query_ids))
