@@ -134,6 +134,8 @@ def test_compare_with_all_pairs():
     values = np.column_stack([one.column("AP") for one in evaluations])
     p = all_pairs(values, n_resamples=499)
     assert [pair.p for pair in result.pairs[:3]] == [p[0, 1], p[0, 2], p[1, 2]]
+    gains = evaluations[1].column("AP") - values[:, 0]
+    assert result.differences[0].interval == bootstrap_intervals([gains], confidence=0.975, n_resamples=499)[0]
     pair = result.pairs[1]
     assert pair.difference == pytest.approx((values[:, 0] - values[:, 2]).mean())
     assert pair.effect_size == pytest.approx(effect_size(values[:, 0] - values[:, 2]))

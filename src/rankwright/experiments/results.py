@@ -8,9 +8,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -154,19 +154,20 @@ class Results:
         """
         return self._evaluations(data, *self._of(data))
 
-    def by_seed(self, data: str) -> list[list[Evaluation]]:
+    def by_seed(self, data: str) -> dict[str, list[Evaluation]]:
         """The same for each seed alone; empty without ``seeds`` in the experiment file."""
-        scores, notes = self._of(data)
-        seeds = list(dict.fromkeys(score.seed for score in scores if score.seed))
-        return [self._evaluations(data, [s for s in scores if s.seed == seed], notes) for seed in seeds]
+        return {seed: of for seed, of in self._by("seed", data).items() if seed}
 
     def by_split(self, data: str) -> dict[str, list[Evaluation]]:
         """The same for each split alone, and each seed if there are several, by what the split is called."""
+        return self._by("split", data)
+
+    def _by(self, key: str, data: str) -> dict[str, list[Evaluation]]:
         scores, notes = self._of(data)
-        splits: dict[str, list[Score]] = {}
+        groups: dict[str, list[Score]] = {}
         for score in scores:
-            splits.setdefault(score.split, []).append(score)
-        return {split: self._evaluations(data, of, notes) for split, of in splits.items()}
+            groups.setdefault(getattr(score, key), []).append(score)
+        return {name: self._evaluations(data, of, notes) for name, of in groups.items()}
 
     def _of(self, data: str) -> tuple[list[Score], list[str]]:
         if data not in self.data:
@@ -319,44 +320,53 @@ def _columns(results: Results) -> list[_Column]:
     return columns
 
 
-def _means(results: Results) -> Tabled:
-    """Rows are methods, columns are measures, each with wins and losses against the baseline."""
+def _means(results: Results, *, is_ablation: bool = False) -> Tabled:
+    """Rows are methods, columns are measures, each with wins and losses against the baseline.
+
+    For an ablation, with what a method changes of the baseline, and the difference that it makes.
+    """
     rows: list[tuple[str, ...]] = []
     best: set[tuple[int, int]] = set()
     notes: list[str] = []
-    columns, base = _columns(results), results.manifest["baseline"]
+    columns, base, tests = _columns(results), results.manifest["baseline"], results.manifest["tests"]
+    n_names = 3 if is_ablation else 2
     for data in results.data:
         evaluations = results.evaluations(data)
         comparison, spread = _compared(results, data, evaluations), _seed_means(results, data)
-        best |= {(len(rows) + at, column) for at, column in _best_means(columns, data, evaluations)}
+        best |= {(len(rows) + at, n_names + 2 * column) for at, column in _best_means(columns, data, evaluations)}
         unsure = []
         for evaluation in evaluations:
-            cells = []
+            cells = [_changed(results, evaluation.name)] if is_ablation else []
             for column in columns:
-                row = _difference(comparison, evaluation.name, column.measure)
+                row = _difference(comparison, evaluation.name, column.measure) if data in column.data else None
                 mean = evaluation.means[column.measure] if data in column.data else math.nan
                 of_seeds = spread.get((evaluation.name, column.measure), np.empty(0))
-                text = figure(mean) + (f" ±{of_seeds.std(ddof=1):.4f}" if len(of_seeds) > 1 and mean == mean else "")
-                if row is None or data not in column.data:
+                text = figure(mean) + (f" ±{of_seeds.std(ddof=1):.4f}" if len(of_seeds) and mean == mean else "")
+                if row is None:
                     cells += [text, ""]
                     continue
-                cells += [text + _significance(row, results.manifest["tests"]), f"{row.wins}/{row.losses}"]
-                if len(of_seeds) and row.p_corrected[results.manifest["tests"][0]] < _ALPHA:
+                marks, wins = _significance(row, tests), f"{row.wins}/{row.losses}"
+                cells += [text, f"{row.difference:+.4f}{marks}"] if is_ablation else [text + marks, wins]
+                if len(of_seeds) and row.p_corrected[tests[0]] < _ALPHA:
                     gains = of_seeds - spread[base, column.measure]
                     unsure.append(about_seeds(gains, evaluation.name, column.measure, base))
             rows.append((data, _named(results, evaluation.name), *cells))
         notes += [f"{data}: {len(evaluation.query_ids)} queries" for evaluation in evaluations[:1]]
         notes += [f"{data}: {text}" for text in unsure if text]
-    header = ("data", "method", *(name for column in columns for name in (column.name, "w/l")))
+    second = "diff" if is_ablation else "w/l"
+    names = ("data", "method", "changed")[:n_names]
+    header = (*names, *(name for column in columns for name in (column.name, second)))
     seeds = results.manifest.get("seeds", [])
     notes += [f"±: standard deviation of the mean over the {len(seeds)} seeds"] if len(seeds) > 1 else []
-    notes += [*_method(results), *_notes(results)]
-    return Tabled(header, tuple(rows), tuple(notes), 2, group_starts(rows), frozenset(best))
+    first, wins, *how = _method(results)
+    changed = "changed: what differs from the baseline in the experiment file"
+    notes += [first, changed if is_ablation else wins, *how, *_notes(results)]
+    return Tabled(header, tuple(rows), tuple(notes), n_names, group_starts(rows), frozenset(best))
 
 
 def _seed_means(results: Results, data: str) -> dict[tuple[str, str], Array]:
     """By method and measure, the mean of each seed; empty without several seeds."""
-    by_seed = [{e.name: e.means for e in evaluations} for evaluations in results.by_seed(data)]
+    by_seed = [{e.name: e.means for e in evaluations} for evaluations in results.by_seed(data).values()]
     first = by_seed[0] if len(by_seed) > 1 else {}
     return {
         (method, measure): np.array([means[method][measure] for means in by_seed])
@@ -366,12 +376,12 @@ def _seed_means(results: Results, data: str) -> dict[tuple[str, str], Array]:
 
 
 def _best_means(columns: Sequence[_Column], data: str, evaluations: Sequence[Evaluation]) -> list[tuple[int, int]]:
-    """The cells of a data set with the highest mean of their measure, as displayed; none if there is one method."""
+    """Row and column of the highest mean of each measure, as displayed; none if there is one method."""
     best = []
     for at, column in enumerate(columns):
         means = [_shown(evaluation.means[column.measure]) for evaluation in evaluations if data in column.data]
         if len(means) > 1 and max(means) > -math.inf:
-            best += [(row, 2 + 2 * at) for row, mean in enumerate(means) if mean == max(means)]
+            best += [(row, at) for row, mean in enumerate(means) if mean == max(means)]
     return best
 
 
@@ -522,26 +532,6 @@ def _splits_records(results: Results) -> tuple[list[str], list[list[Any]]]:
     return ["data", "measure", "split", "queries", *results.methods], records
 
 
-def _ablation(results: Results) -> Tabled:
-    """Rows are methods with what they change of the baseline; columns are means and differences from it."""
-    columns, tests = _columns(results), results.manifest["tests"]
-    rows: list[tuple[str, ...]] = []
-    for data in results.data:
-        evaluations = results.evaluations(data)
-        comparison = _compared(results, data, evaluations)
-        for evaluation in evaluations:
-            cells = []
-            for column in columns:
-                row = _difference(comparison, evaluation.name, column.measure)
-                mean = evaluation.means[column.measure] if data in column.data else math.nan
-                apart = "" if row is None else f"{row.difference:+.4f}{_significance(row, tests)}"
-                cells += [figure(mean), apart if data in column.data else ""]
-            rows.append((data, _named(results, evaluation.name), _changed(results, evaluation.name), *cells))
-    header = ("data", "method", "changed", *(name for column in columns for name in (column.name, "diff")))
-    notes = ("changed: what differs from the baseline in the experiment file", *_method(results)[2:], *_notes(results))
-    return Tabled(header, tuple(rows), notes, 3, group_starts(rows))
-
-
 def _changed(results: Results, method: str) -> str:
     """What a method changes of the settings of the baseline, in words."""
     entries = {entry["name"]: entry for entry in results.manifest["methods"]}
@@ -564,15 +554,14 @@ def _plain(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-_TABLES = {
+_TABLES: dict[str, Callable[[Results], Tabled]] = {
     "means": _means,
     "criterion": _criterion,
     "times": _times,
     "pairs": _pairs,
     "splits": _splits,
-    "ablation": _ablation,
+    "ablation": partial(_means, is_ablation=True),
 }
-KINDS = tuple(_TABLES)
 _RECORDS = {"times": _times_records, "pairs": _pairs_records, "splits": _splits_records}
 
 

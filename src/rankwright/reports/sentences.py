@@ -85,10 +85,14 @@ def about_data(summary: DataSummary, measure: str) -> list[str]:
             f"{escape(best)} against {escape(summary.protocol.baseline)}: {wins}.",
             *_disagreement(row, summary.protocol),
         ]
+    protocol = summary.protocol
+    for row in summary.differences[measure]:
+        text = disagreement(row, protocol.tests[0], protocol.correction, protocol.confidence)
+        sentences += [f"{escape(row.system)}: {escape(text)}."] if text else []
     sure = [method for method in summary.methods if summary.verdict(method, measure)]
     for method in sure if summary.seed_means is not None else ():
-        gains = summary.seeds(method, measure) - summary.seeds(summary.protocol.baseline, measure)
-        text = about_seeds(gains, method, measure, summary.protocol.baseline)
+        gains = summary.seeds(method, measure) - summary.seeds(protocol.baseline, measure)
+        text = about_seeds(gains, method, measure, protocol.baseline)
         sentences += [f"{escape(text)}."] if text else []
     sentences.extend(_groups(summary, measure))
     sentences.extend(_other_measures(summary, measure))
@@ -160,15 +164,13 @@ def about_health(results: ResultsFolder, data: str, methods: Sequence[str]) -> s
 
 
 def _disagreement(row: Difference, protocol: ComparisonProtocol) -> list[str]:
-    """Tests that disagree with the deciding one, and an interval that does."""
-    text = disagreement(row, protocol.tests[0], protocol.correction, protocol.confidence)
-    apart = [f"{escape(text[0].upper() + text[1:])}."] if text else []
+    """Tests that disagree with the deciding one."""
     is_significant = verdict(row, protocol.tests[0]) != 0
     others = [test for test in protocol.tests[1:] if (verdict(row, test) != 0) != is_significant]
     if not others:
-        return apart
+        return []
     named = _list([f"the {TESTS[test][0]} ({p_text(row.p_corrected[test])})" for test in others])
-    return [f"By {escape(named)} it is {'not ' * is_significant}significant.", *apart]
+    return [f"By {escape(named)} it is {'not ' * is_significant}significant."]
 
 
 def _groups(summary: DataSummary, measure: str) -> list[str]:
