@@ -152,7 +152,14 @@ class Results:
 
         The queries are those that every method has.
         """
-        return self._evaluations(data, *self._of(data))
+        if data not in self._averaged:
+            self._averaged[data] = self._evaluations(data, *self._of(data))
+        return list(self._averaged[data])
+
+    @cached_property
+    def _averaged(self) -> dict[str, list[Evaluation]]:
+        """The evaluations by data set, as far as they were asked for."""
+        return {}
 
     def by_seed(self, data: str) -> dict[str, list[Evaluation]]:
         """The same for each seed alone; empty without ``seeds`` in the experiment file."""
