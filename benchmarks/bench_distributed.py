@@ -157,7 +157,7 @@ class Ours:
                 write_frame(folder / f"partition-{part:04}.parquet", X, y, np.arange(start, stop) // SIZE)
         parts = open_partitions(folder if split else data.parts, engine=client)
         settings = {"max_bins": BINS, "min_rows": MIN_ROWS, "truncation": TRUNCATION}
-        ranker = LambdaMART(trees, RATE, LEAVES, **settings).fit(parts)
+        ranker = LambdaMART(trees, RATE, LEAVES, **settings).fit(parts)  # type: ignore[arg-type]
         return lambda X: np.asarray(ranker.predict(X))
 
 

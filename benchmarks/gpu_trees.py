@@ -220,8 +220,8 @@ def measure_limited_trees(data: RankingData, other: RankingData, threads: int) -
 def over_parts(data: RankingData, threads: int) -> tuple[float, LambdaMART]:
     """The same way of growing trees, with room for everything."""
     plain = LambdaMART._has_room
-    LambdaMART._has_room = lambda self, data: False
+    LambdaMART._has_room = lambda self, data: False  # type: ignore[method-assign]
     try:
         return fitted("cuda", data, threads, 5)
     finally:
-        LambdaMART._has_room = plain
+        LambdaMART._has_room = plain  # type: ignore[method-assign]

@@ -122,7 +122,7 @@ def covid(root: Path) -> Task:
     splits = []
     for part in _random_splits(renamed[2], 20, 15, 10):
         splits.append((*part[:2], {"closed": part[2], "open": renamed[3]}))
-    return Task(background, _joined(renamed[:2]), splits)
+    return Task(background, _joined(renamed[:2]), splits)  # type: ignore[arg-type]
 
 
 def _with_prefix(data: RankingData, prefix: str) -> RankingData:

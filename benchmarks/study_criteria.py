@@ -242,7 +242,7 @@ def _assigned(target: Target) -> Any:
 def _times(data: dict[str, list[Fold]]) -> Table:
     """CPU milliseconds of SVMndcg@10 and DORM@10 to the certificate on the first fold, DORM in both ways; passes."""
     dorm = {"loss": "dorm@10", "feature_map": "dorm:sqrt@30", "C": TRAINED_C, "bound": "hinge"}
-    rankers = (StructuredSVM("ndcg@10", C=TRAINED_C, bound="hinge"), StructuredSVM(**dorm), _Assigned(**dorm))
+    rankers = (StructuredSVM("ndcg@10", C=TRAINED_C, bound="hinge"), StructuredSVM(**dorm), _Assigned(**dorm))  # type: ignore[arg-type]
     rows: list[list[Any]] = []
     for name, folds in data.items():
         fits = [partial(_only_training(ranker).fit, folds[0][0]) for ranker in rankers]

@@ -128,7 +128,7 @@ def _constraints(root: Path) -> Table:
             ranker = StructuredSVM("map", C, epsilon=epsilon, **settings).fit(data)
             certificate = ranker.training_.certificate
             allowed = max(2 * len(queries) / epsilon, 8 * C * R**2 / epsilon**2)
-            rows.append([f"TREC-COVID {number}", C, epsilon, certificate.constraints, certificate.passes, allowed])
+            rows.append([f"TREC-COVID {number}", C, epsilon, certificate.constraints, certificate.passes, allowed])  # type: ignore[union-attr]
     head = ["data", "C", "ε", "constraints", "passes", "Theorem 1 allows"]
     return Table("constraints", head, rows, ["", "", "", *["integer"] * 3])
 

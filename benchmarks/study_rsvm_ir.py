@@ -139,7 +139,7 @@ def _descent(data: dict[str, list[Fold]]) -> Table:
             goal = (1 + NEAR) * qp.objective_
             descent: dict[str, Any] = {"C": C, "solver": "gd", **parameters}
             stops = {"tol": 1e-12, "max_passes": MOST_PASSES, "callback": lambda c, goal=goal: c.primal <= goal}
-            near, seconds = _timed(RankingSVM(**descent, **stops), queries)
+            near, seconds = _timed(RankingSVM(**descent, **stops), queries)  # type: ignore[arg-type]
             alone, _ = _timed(RankingSVM(**descent), queries)
             found = [qp.n_passes_, qp_seconds, near.n_passes_, near.objective_ <= goal, seconds]
             rows.append([name, C, qp.gap_, *found, alone.n_passes_, alone.objective_ / qp.objective_ - 1])

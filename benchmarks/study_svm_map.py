@@ -74,10 +74,10 @@ def constraints(data: dict[str, RankingData]) -> Iterable[Shown]:
                 ranker = fitted(standard, C, solver="n-slack-cutting-plane", epsilon=epsilon)
                 certificate, n = ranker.training_.certificate, ranker.n_queries_
                 bound = max(2 * n / epsilon, 8 * C * R**2 / epsilon**2)
-                added, above = certificate.constraints, (ranker.objective_ - best.objective_) / C
+                added, above = certificate.constraints, (ranker.objective_ - best.objective_) / C  # type: ignore[union-attr]
                 rows.append([
-                    name, f"{C:g}", f"{epsilon:g}", added, added / n, bound, added / bound, above, ranker.n_passes_,
-                    certificate.reached,
+                    name, f"{C:g}", f"{epsilon:g}", added, added / n, bound, added / bound, above, ranker.n_passes_,  # type: ignore[operator]
+                    certificate.reached,  # type: ignore[union-attr]
                 ])  # fmt: skip
         sizes.append([name, n, R])
     yield {"gap of the optimum": max(gaps)}

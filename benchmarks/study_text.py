@@ -112,7 +112,7 @@ def collection(folder: Path) -> Collection:
         for scorer in columns.functions.values():
             hits = scorer.search_all([texts[query] for query in made.data.query_ids.tolist()], 1000)
             runs.append(TrecTable(made.data.query_ids, hits.indptr, index.doc_ids[hits.docs], hits.scores))
-    documents = np.char.encode(made.data.doc_ids, "utf-8")
+    documents = np.char.encode(made.data.doc_ids, "utf-8")  # type: ignore[arg-type]
     return Collection(made.data, documents, Judgements(qrels), index.n_docs, made.missed_documents, fuse(runs, "rrf"))
 
 

@@ -6,9 +6,93 @@ Names are loaded on first use, so that ``import rankwright`` costs next to nothi
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rankwright.caching import provide_cache as _provide_cache
+
+if TYPE_CHECKING:  # the same names for type checkers, which see no table: `__all__` of a module is its row of it
+    from rankwright import datasets as datasets
+    from rankwright import experiments as experiments
+    from rankwright.adaptation.augment import *
+    from rankwright.adaptation.robustness import *
+    from rankwright.adaptation.ways import *
+    from rankwright.boosting.lambda_boost import *
+    from rankwright.boosting.tree_model import *
+    from rankwright.boosting.tree_rankers import *
+    from rankwright.clicks.log import *
+    from rankwright.clicks.models import *
+    from rankwright.cluster.dataset import *
+    from rankwright.committee.auto import *
+    from rankwright.committee.interpolation import *
+    from rankwright.data.cleaning import *
+    from rankwright.data.dataset import *
+    from rankwright.data.fusion import *
+    from rankwright.data.scaling import *
+    from rankwright.data.splits import *
+    from rankwright.data.summary import *
+    from rankwright.data.trec_table import *
+    from rankwright.errors import *
+    from rankwright.evaluation.agreement import *
+    from rankwright.evaluation.comparison import *
+    from rankwright.evaluation.evaluate import *
+    from rankwright.evaluation.importance import *
+    from rankwright.evaluation.significance import *
+    from rankwright.exporting.export import *
+    from rankwright.importing.importer import *
+    from rankwright.io.detect import *
+    from rankwright.io.folder import *
+    from rankwright.io.frames import *
+    from rankwright.io.letor import *
+    from rankwright.io.parquet import *
+    from rankwright.io.trec import *
+    from rankwright.maxmargin.accuracy import *
+    from rankwright.maxmargin.bins import *
+    from rankwright.maxmargin.losses import *
+    from rankwright.maxmargin.ranking_svm import *
+    from rankwright.maxmargin.structured_svm import *
+    from rankwright.measures import Measure as Measure
+    from rankwright.measures import parse_measure as parse_measure
+    from rankwright.measures.ap import AP as AP
+    from rankwright.measures.ap import GMAP as GMAP
+    from rankwright.measures.auc import AUC as AUC
+    from rankwright.measures.best_accuracy import BestAccuracy as BestAccuracy
+    from rankwright.measures.diversity import ERR_IA as ERR_IA
+    from rankwright.measures.diversity import alpha_nDCG as alpha_nDCG
+    from rankwright.measures.err import ERR as ERR
+    from rankwright.measures.incomplete import Bpref as Bpref
+    from rankwright.measures.incomplete import Judged as Judged
+    from rankwright.measures.incomplete import infAP as infAP
+    from rankwright.measures.incomplete import xinfAP as xinfAP
+    from rankwright.measures.ndcg import AveNDCG as AveNDCG
+    from rankwright.measures.ndcg import nDCG as nDCG
+    from rankwright.measures.precision import IPrec as IPrec
+    from rankwright.measures.precision import P as P
+    from rankwright.measures.precision import R as R
+    from rankwright.measures.precision import Rprec as Rprec
+    from rankwright.measures.precision import Success as Success
+    from rankwright.measures.rbp import RBP as RBP
+    from rankwright.measures.rr import RR as RR
+    from rankwright.measures.set_measures import SetAP as SetAP
+    from rankwright.measures.set_measures import SetF as SetF
+    from rankwright.measures.set_measures import SetP as SetP
+    from rankwright.measures.set_measures import SetR as SetR
+    from rankwright.models.base import *
+    from rankwright.models.linear import *
+    from rankwright.models.saving import *
+    from rankwright.models.sum import *
+    from rankwright.nets.lambda_rank import *
+    from rankwright.nets.model import *
+    from rankwright.rankers.cross_validation import *
+    from rankwright.text.analysis import *
+    from rankwright.text.features import *
+    from rankwright.text.functions import *
+    from rankwright.text.index import *
+    from rankwright.text.learned import *
+    from rankwright.text.queries import *
+    from rankwright.text.search import *
+    from rankwright.training.health import *
+    from rankwright.training.pair_models import *
+    from rankwright.training.train import *
 
 _provide_cache()
 
@@ -206,16 +290,18 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [*sorted(_HOME_OF), *_PACKAGES, "__version__"]  # noqa: PLE0604 - names come from _HOMES and _PACKAGES
 
 
-def __getattr__(name: str) -> Any:
-    if name in _PACKAGES:
-        return importlib.import_module(f"rankwright.{name}")
-    if name in _HOME_OF:
-        return getattr(importlib.import_module(_HOME_OF[name]), name)
-    measures = {} if name.startswith("_") else importlib.import_module("rankwright.measures").measure_classes()
-    if name in measures:  # every registered measure: nDCG, AP, ...
-        return measures[name]
-    told = "" if name.startswith("_") else importlib.import_module("rankwright.training.methods").estimator_of(name)
-    raise AttributeError(f"module 'rankwright' has no attribute {name!r}{told and '; '}{told}")
+if not TYPE_CHECKING:  # which would take any name
+
+    def __getattr__(name: str) -> Any:
+        if name in _PACKAGES:
+            return importlib.import_module(f"rankwright.{name}")
+        if name in _HOME_OF:
+            return getattr(importlib.import_module(_HOME_OF[name]), name)
+        measures = {} if name.startswith("_") else importlib.import_module("rankwright.measures").measure_classes()
+        if name in measures:  # every registered measure: nDCG, AP, ...
+            return measures[name]
+        told = "" if name.startswith("_") else importlib.import_module("rankwright.training.methods").estimator_of(name)
+        raise AttributeError(f"module 'rankwright' has no attribute {name!r}{told and '; '}{told}")
 
 
 def __dir__() -> list[str]:

@@ -76,14 +76,17 @@ def assert_same(one, other):
 
 @pytest.mark.parametrize("target", ["f.txt", "f.letor.gz", "f.rank", "f.parquet"])
 def test_every_format_keeps_names_and_values(run, folder, target):
-    expected = made(folder)
+    expected = made(folder, depth=100)
+    judged = 7 - 1  # one judged document is not among the candidates
     code, err = run(folder, "q.tsv", "--qrels", "qrels", "-o", target)
     assert code == 0
+    share = f"{judged} of {expected.n_docs} rows ({judged / expected.n_docs:.1%}) are judged, the others get label 0"
     assert err == (
         "note: 1 query left out: no judgements (q5)\n"
         "note: 1 query left out: no document found (q3)\n"
         "note: 1 document left out: not in the index\n"
         "note: 1 relevant document is not among the candidates\n"
+        f"note: {share}; only judged ones: --candidates judged\n"
         f"wrote {target}: 3 queries, {expected.n_docs} documents, 15 features, 5 documents with a label above 0\n"
     )
     assert expected.feature_names == tuple(feature_set("base"))

@@ -196,7 +196,10 @@ ERRORS = [
     (lambda: QueryTrials(0), "n_trials is 0; expected at least 1"),
     (lambda: QueryTrials(train=0), "train is 0; expected at least 1"),
     (lambda: QueryTrials(valid=-1), "valid is -1; expected at least 0"),
-    (lambda: list(QueryKFold().split(np.zeros((9, 1)))), "give the query id of every row, as either qid or groups"),
+    (
+        lambda: list(QueryKFold().split(np.zeros((9, 1)))),
+        "give the query id of every row, as either qid or groups, or as a column qid of a data frame",
+    ),
     (lambda: list(QueryKFold().split(groups=[1], qid=[1])), "give the query id of every row, as either qid or groups"),
     (lambda: list(QueryKFold(2).split(np.zeros((3, 1)), qid=[1, 2])), "3 rows but 2 query ids"),
     (

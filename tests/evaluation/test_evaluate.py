@@ -114,5 +114,19 @@ def test_labels_below_zero_are_not_relevant():
 
 
 def test_a_run_without_any_judged_query_is_all_zero():
-    with pytest.warns(InputWarning):
+    with pytest.warns(InputWarning, match="run: no query is judged .its first is '9', that of the judgements '1'"):
         assert evaluate_run(QRELS, {"9": {"x": 1.0}}, ["AP", "nDCG@3", "RR", "ERR"]).means["AP"] == 0.0
+
+
+def test_a_run_without_any_judged_document_is_said():
+    with pytest.warns(InputWarning, match="none of its documents is judged"):
+        assert evaluate_run(QRELS, {"1": {"x": 1.0}}, "AP").means == {"AP": 0.0}
+
+
+def test_names_and_values_are_those_of_the_command(tmp_path):
+    (tmp_path / "q").write_text("1 0 a 1\n1 0 b 0\n2 0 c 0\n")
+    (tmp_path / "bm25.run").write_text("1 Q0 a 1 2.5 tag\n")
+    table = evaluate_run(tmp_path / "q", tmp_path / "bm25.run", measures="AP", empty="1", missing="skip")
+    assert (table.name, table.means) == ("bm25", {"AP": 1.0})
+    zero = evaluate_run(tmp_path / "q", tmp_path / "bm25.run", measures=["AP"], empty="0", missing="0")
+    assert zero.values[:, 0].tolist() == [1.0, 0.0]

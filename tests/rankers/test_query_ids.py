@@ -1,7 +1,6 @@
 """Which rows are one query: rows without query ids, and data frames that hold them in the column ``qid``."""
 
 import pickle
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -157,15 +156,6 @@ def test_scikit_learns_functions_with_a_frame(ranker):
     # Each query in rows of its own: any splitter of rows that are in order works too.
     in_order = frame.sort_values("qid", kind="stable")
     cross_val_score(ranker, in_order, y[in_order.index], cv=KFold(3))
-
-
-def test_without_query_ids_scikit_learns_functions_warn():
-    X, y, _ = make(noise=2.0)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        cross_val_score(RankingSVM(), X, y, cv=KFold(2))
-    said = {str(warning.message).partition(" are taken as one query")[0] for warning in caught}
-    assert said == {"no qid: all 90 rows"}
 
 
 def test_permutation_importance():

@@ -147,3 +147,22 @@ def test_a_weight_counts_for_as_much_as_it_says():
         hinge += weights[q] * np.maximum(0.0, 1.0 - np.subtract.outer(s, s))[np.greater.outer(z, z)].sum()
     total = sum(weights.values()) - 1000.0
     assert ranker.objective_ == pytest.approx(0.5 * ranker.coef_ @ ranker.coef_ + 2.0 / total * hinge, rel=1e-9)
+
+
+def test_a_list_has_a_weight_per_query_in_the_order_of_their_first_rows():
+    rows, labels, ids = graded()
+    first = list(dict.fromkeys(ids.tolist()))
+    by_query = {query: 1.0 + query % 3 for query in first}
+    ranker = RankingSVM(C=2.0)
+    expected = ranker.fit(rows, labels, ids, query_weight=by_query).coef_
+    assert (
+        ranker.fit(rows, labels, ids, query_weight=[by_query[query] for query in first]).coef_.tolist()
+        == expected.tolist()
+    )
+    weighted = ranker.score(rows, labels, ids, query_weight=by_query)
+    assert weighted == ranker.score(rows, labels, ids, sample_weight=[by_query[query] for query in ids.tolist()])
+    assert weighted != ranker.score(rows, labels, ids)
+    with pytest.raises(InputError, match="expected one weight per row or query"):
+        ranker.fit(rows, labels, ids, query_weight=[1.0, 2.0])
+    with pytest.raises(InputError, match=r"query_weight has no entry for query .*; it has 1, such as 'x'"):
+        ranker.fit(rows, labels, ids, query_weight={"x": 1.0})

@@ -182,9 +182,11 @@ def test_bad_input(index, options, message):
 
 def test_bad_input_of_two_sources(index, tmp_path):
     nowhere = TrecTable.from_dict({"q1": {"gone": 1}})
-    for options in ({"candidates": nowhere}, {"candidates": "judged", "qrels": nowhere}):
-        with pytest.raises(InputError, match="none of the candidates is in the index; expected the same document ids"):
-            make_features(index, QUERIES, **options)
+    with pytest.raises(InputError, match="none of the candidates is in the index; expected the same document ids"):
+        make_features(index, QUERIES, candidates=nowhere)
+    for candidates in ("judged", "union"):  # labels would all be 0
+        with pytest.raises(InputError, match=r"none of the 1 judged documents \(such as 'gone'\) is in the index"):
+            make_features(index, QUERIES, candidates=candidates, qrels=nowhere)
     other = build_index([("d1", "wing")], tmp_path / "other.index")
     with pytest.raises(InputError, match="the columns belong to another index"):
         make_features(index, QUERIES, features=Columns(other, NAMES[:1]))

@@ -119,7 +119,7 @@ class LambdaBoost(BoostedRanker, FromBackground):
         return self._keep(np.zeros(task.data.n_features), Boosted(0, ()), task.data, start)
 
     def _keep(self, coef: Array, boosted: Boosted, data: RankingData, start: Start) -> Outcome:
-        self.coef_ = coef
+        self.coef_, self.n_rounds_ = coef, boosted.n_rounds
         self._model = start.with_learnt(LinearModel(coef, self._names()), boosted.n_rounds)
         return self._outcome(boosted, compare_features(start.model, data))
 

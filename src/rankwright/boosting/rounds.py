@@ -191,7 +191,6 @@ class BoostedRanker(CrossValidated):
 
     def _outcome(self, boosted: Boosted, notices: Sequence[Notice] = ()) -> Outcome:
         kept, self.path_ = boosted.n_rounds, boosted.path
-        setattr(self, f"n_{self._unit}_", kept)
         if boosted.interrupted:
             run = len(self.path_)
             message = f"training was interrupted; the model has the best {kept} of {run} rounds"

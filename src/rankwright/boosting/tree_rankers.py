@@ -25,7 +25,7 @@ from rankwright.errors import InputError
 from rankwright.measures import Measure
 from rankwright.rankers.background import BACKGROUND, FromBackground, Start, background_spread, compare_features
 from rankwright.rankers.base import Task
-from rankwright.rankers.facts import Outcome
+from rankwright.rankers.facts import Notice, Outcome
 from rankwright.rankers.parameters import (
     DATA,
     DIRECTIONS,
@@ -38,6 +38,7 @@ from rankwright.rankers.parameters import (
     SHARE,
     TREES_AND_NETS,
     Option,
+    Seed,
     common,
     integer,
     one_of,
@@ -109,7 +110,7 @@ class TreeRanker(BoostedRanker):
     randomize_nodes: bool | float = parameter(False, FLAG, SHARE)
     categorical: Sequence[str | int] | None = parameter(None, FEATURES, NONE, option=_CATEGORICAL)
     monotone: Mapping[str | int, int] | None = parameter(None, DIRECTIONS, NONE, option=_MONOTONE)
-    random_state: Any = common("random_state")
+    random_state: Seed = common("random_state")
     device: str = common("device")
 
     def _check_data(self, data: RankingData, valid: RankingData | None) -> None:
@@ -152,6 +153,10 @@ class TreeRanker(BoostedRanker):
             threads_of(self.n_jobs),
             self.device,
         )
+
+    def _outcome(self, boosted: Boosted, notices: Sequence[Notice] = ()) -> Outcome:
+        self.n_trees_ = boosted.n_rounds
+        return super()._outcome(boosted, notices)
 
     def _grown(self, forest: Forest) -> TreeModel:
         self._trees = TreeModel(self.n_features_in_, self._names(), forest, categories=self._coding.categories)

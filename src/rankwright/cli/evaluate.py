@@ -16,6 +16,7 @@ import numpy as np
 
 from rankwright.cli.files import (
     check_plots,
+    columns_by_file,
     engine_started,
     matched,
     open_partitioned,
@@ -33,13 +34,22 @@ from rankwright.cli.options import (
     seed_option,
     together,
 )
-from rankwright.cli.printing import counted, inform, print_table, progress, reading
+from rankwright.cli.printing import counted, inform, print_table, progress, reading, warn
 from rankwright.cluster.cluster import Transport
 from rankwright.data.dataset import RankingData
+from rankwright.data.doubts import doubtful_rows
 from rankwright.data.trec_table import TrecTable
 from rankwright.errors import InputError
 from rankwright.evaluation.comparison import compare, curve_measures, query_curves
-from rankwright.evaluation.evaluate import DEFAULT_MEASURES, Evaluation, Judgements, evaluate, evaluate_run
+from rankwright.evaluation.evaluate import (
+    DEFAULT_MEASURES,
+    Evaluation,
+    Judgements,
+    evaluate,
+    evaluate_run,
+    nothing_in_common,
+    system_name,
+)
 from rankwright.evaluation.render import FORMATS, render
 from rankwright.evaluation.significance import CORRECTIONS, TESTS
 from rankwright.io.detect import Detected, detected, read_data
@@ -140,14 +150,18 @@ def evaluate_files(
     parsed = [parse_measure(measure) for measure in measures or DEFAULT_MEASURES]
     options: dict[str, Any] = {"measures": parsed, "empty": _number(empty)}
     data = None
-    judged = _pooled(judgements, subtopics, strata, queries_file)
+    columns, of_queries = _by_file(columns, judgements, queries_file)
+    judged = _pooled(judgements, subtopics, strata, queries_file, of_queries)
     if judged is None:
         with detected(judgements, columns) as source:
             _check_judgements(source, engine)
             if source.kind == "qrels":
-                judged = Judgements(_matched(read_judgements(source.source, columns), queries_file, judgements))
+                table = read_judgements(source.source, columns)
+                judged = Judgements(_matched(table, queries_file, judgements, of_queries))
             else:
                 data = _labelled(source, group, negative_as_zero, columns, engine)
+                for line in doubtful_rows(data):
+                    warn(line)
     options["convention"] = convention or ("trec" if data is None else "letor")
     evaluations: list[Evaluation] = []
     listed: dict[int, Any] = {}  # scores, by the place of their system
@@ -163,6 +177,9 @@ def evaluate_files(
                 assert data is not None
                 judged = _as_judgements(data, judgements)
             run = read_run(file.source, progress)
+            problem = nothing_in_common(judged, run)
+            if problem:
+                raise InputError(f"{problem}; expected the same query ids in both", system)
             evaluations.append(evaluate_run(judged, run, missing=_number(missing), name=name, **options))
     if judged is not None and data is not None:  # beside a run, scores are one: by the same rule for ties
         for place, scores in listed.items():
@@ -181,7 +198,14 @@ def _check_judgements(source: Detected, engine: Transport | None) -> None:
         raise InputError("contains judgements, without features; --engine is for data in partitions", source.path)
 
 
-def _pooled(path: str, subtopics: bool, strata: bool, queries: Path | None) -> Judgements | None:
+def _by_file(columns: Columns | None, judgements: str, queries: Path | None) -> list[Columns | None]:
+    """The named columns of the judgements and of the queries; without queries all are of the judgements."""
+    return [columns, None] if queries is None else columns_by_file(columns, Path(judgements), queries)
+
+
+def _pooled(
+    path: str, subtopics: bool, strata: bool, queries: Path | None, columns: Columns | None
+) -> Judgements | None:
     """Judgements by subtopic or with strata; None if they are neither."""
     if subtopics and strata:
         raise InputError("--subtopics and --strata are for different files; expected one of them")
@@ -189,13 +213,13 @@ def _pooled(path: str, subtopics: bool, strata: bool, queries: Path | None) -> J
         return None
     with reading(path) as progress:
         table = read_subtopics(path, progress) if subtopics else read_strata(path, progress)
-    return Judgements(_matched(table, queries, path))
+    return Judgements(_matched(table, queries, path, columns))
 
 
-def _matched(table: TrecTable, queries: Path | None, path: str) -> TrecTable:
+def _matched(table: TrecTable, queries: Path | None, path: str, columns: Columns | None) -> TrecTable:
     if queries is None:
         return table
-    return matched(table, read_queries(queries), Path(path))
+    return matched(table, read_queries(queries, columns=columns), Path(path))
 
 
 def _check_system(file: Detected, data: RankingData | None) -> None:
@@ -213,11 +237,7 @@ def _number(text: str) -> Any:
 
 def _names(systems: Sequence[str]) -> list[str]:
     """File names without folder and common suffixes; whole paths if those are not unique."""
-    names = []
-    for system in systems:
-        name = Path(system).name.removesuffix(".gz")
-        stem, dot, end = name.rpartition(".")
-        names.append(stem if dot and stem and end in ("run", "txt", "scores", "trec", "res") else name)
+    names = [system_name(str(system)) for system in systems]
     return names if len(set(names)) == len(names) else [str(system) for system in systems]
 
 

@@ -11,9 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankwright.cli.files import check_missing, check_target, engine_started, matched, read_judgements, read_queries
+from rankwright.cli.files import (
+    check_missing,
+    check_target,
+    columns_by_file,
+    engine_started,
+    matched,
+    read_judgements,
+    read_queries,
+)
 from rankwright.cli.options import (
     FILE,
+    Integer,
     columns_option,
     depth_option,
     engine_option,
@@ -24,7 +33,7 @@ from rankwright.cli.options import (
     part_option,
     threads_option,
 )
-from rankwright.cli.printing import counted, inform, listed, note, progress, reading
+from rankwright.cli.printing import counted, inform, listed, note, progress, reading, warn
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
@@ -34,6 +43,7 @@ if TYPE_CHECKING:
     from rankwright.text.index import Index
 
 _NUMBERS = "numbers"
+_DEPTH_TO_TRAIN = 100  # of 1,000 nearly all would be unjudged; see docs/text.md
 _SETS = ("base", "sigir06", _NUMBERS)
 _OF_AN_INDEX = ("sets", "names", "per_field", "table", "candidates", "depth", "part", "threads", "engine")
 _SET_HELP = (
@@ -45,6 +55,8 @@ _FEATURE_HELP = (
     "Without --set, these are the only ones."
 )
 _CANDIDATES_HELP = "Documents of a query: the top ones of every function, the judged ones, or those of a TREC run."
+_DEPTH_HELP = f"Documents taken from each function.  [default: {_DEPTH_TO_TRAIN} with --qrels, else 1000]"
+_FEW_JUDGED = 0.05  # of the rows: fewer are worth a warning
 _FUSIONS = click.Choice(["rrf", "isr", "logisr", "rbc", "borda", "condorcet", "combsum", "combmnz"])
 _FUSION_HELP = "How to combine ranks or, for combsum and combmnz, scores."
 _K_HELP = "For rrf: the larger, the less the first ranks stand out.  [default: 60]"
@@ -60,7 +72,7 @@ _CHOOSE_HELP = "For rrf: choose k by these judgements, of other queries than tho
 @click.option("--per-field", is_flag=True, help="Add the sets for each field of the documents.")
 @click.option("--table", type=FILE, help="Features of documents: a header line, then rows of id, TAB, numbers.")
 @click.option("--candidates", default="union", metavar="union|judged|RUN", help=_CANDIDATES_HELP)
-@depth_option(1000, "Documents taken from each function.")
+@click.option("--depth", type=Integer(1), help=_DEPTH_HELP)
 @part_option
 @threads_option(1, "Does not affect the output.")
 @engine_option
@@ -97,8 +109,9 @@ def command(
     read = [*sources, *(path for path in (qrels, options["table"]) if path is not None)]
     _check_target(target, [*read, Path(options["candidates"])])
     judgements = None
+    of_qrels, of_queries = columns_by_file(columns, qrels, None if runs else sources[1])
     if qrels is not None:
-        judgements = read_judgements(qrels, columns)
+        judgements = read_judgements(qrels, of_qrels)
     if runs:
         from rankwright.data.fusion import runs_to_data
 
@@ -108,15 +121,27 @@ def command(
         tables = dict(zip(names, _read_runs(sources), strict=True))
         data, notes = runs_to_data(tables, judgements, normalize=normalize), []
     else:
-        made = _from_index(sources[0], sources[1], judgements, qrels, **options)
+        made = _from_index(sources[0], sources[1], judgements, qrels, of_queries, **options)
         data, notes = made.data, _notes(made)
         check_missing(data, target, ", or the feature {name}(missing=0)")
     write_data(data, target)
     for text in notes:
         note(text)
+    if not runs and judgements is not None:
+        _show_judged(made, judgements)
     size = f"{data.n_queries:,} queries, {data.n_docs:,} documents, {data.n_features:,} features"
     relevant = "" if judgements is None else f", {int((data.labels > 0).sum()):,} documents with a label above 0"
     inform(f"wrote {target}: {size}{relevant}")
+
+
+def _show_judged(made: MadeFeatures, judgements: TrecTable) -> None:
+    """Say how many rows have judgements, loudly if few do and there is a remedy: the others' labels are a guess."""
+    n_rows, n_judged = made.data.n_docs, made.judged_documents
+    if n_judged < n_rows:
+        share = f"{n_judged:,} of {n_rows:,} rows ({n_judged / n_rows:.1%}) are judged, the others get label 0"
+        one_sided = bool((judgements.values > 0).all())  # nothing to order among judged ones alone
+        remedy = "all judgements are of relevant documents" if one_sided else "only judged ones: --candidates judged"
+        (warn if n_judged < _FEW_JUDGED * n_rows and not one_sided else note)(f"{share}; {remedy}")
 
 
 def _check_usage(sources: Sequence[Path], runs: bool) -> None:
@@ -153,25 +178,27 @@ def _from_index(
     file: Path,
     judgements: TrecTable | None,
     qrels: Path | None,
+    columns: Columns | None,
     *,
     sets: tuple[str, ...],
     names: tuple[str, ...],
     per_field: bool,
     table: Path | None,
     candidates: str,
-    depth: int,
+    depth: int | None,
     part: str,
     threads: int,
     engine: str | None,
 ) -> MadeFeatures:
-    from rankwright.text.features import Columns, make_features, read_document_table
+    from rankwright.text.features import DEPTH, make_features, read_document_table
+    from rankwright.text.features import Columns as FeatureColumns
     from rankwright.text.index import Index
 
     index = Index.open(folder)
     fields = index.fields if per_field and len(index.fields) > 1 else ()
     of_sets = [name for set_ in sets or (() if names else ("base",)) for name in _set_of(set_, index, fields)]
-    columns = Columns(index, list(dict.fromkeys((*of_sets, *names))))
-    queries = read_queries(file, part)
+    features = FeatureColumns(index, list(dict.fromkeys((*of_sets, *names))))
+    queries = read_queries(file, part, columns)
     if judgements is not None and qrels is not None:
         judgements = matched(judgements, queries, qrels)
     is_run = candidates not in ("union", "judged")
@@ -181,10 +208,10 @@ def _from_index(
         return make_features(
             index,
             queries,
-            features=columns,
+            features=features,
             qrels=judgements,
             candidates=chosen,
-            depth=depth,
+            depth=depth or (DEPTH if judgements is None else _DEPTH_TO_TRAIN),
             table=documents,
             n_jobs=threads,
             engine=started,

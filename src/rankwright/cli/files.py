@@ -51,6 +51,16 @@ def read_features(
             return read_data(file, group=group, negative=negative, columns=columns, n_jobs=threads, progress=update)
 
 
+def warn_of_doubts(data: RankingData) -> list[str]:
+    """Warn of what makes training data doubtful, a probable leak first; the lines, for programs."""
+    from rankwright.data.doubts import doubts_of
+
+    lines = doubts_of(data)
+    for line in lines:
+        warn(line)
+    return lines
+
+
 @contextmanager
 def engine_started(name: str | None) -> Iterator[Transport | None]:
     """The engine of a name, ended with the block; what Dask logs is not shown, errors say it."""
@@ -130,6 +140,34 @@ def read_queries(path: Path, part: str = "title", columns: Columns | None = None
     if queries.layout:
         inform(f"read {path}: {counted(len(queries), 'query', 'queries')}; {queries.layout}")
     return queries
+
+
+def columns_by_file(columns: Columns | None, *paths: Path | None) -> list[Columns | None]:
+    """For each of several files the named columns that it has; one that no file has is an error."""
+    from rankwright.io.files import open_file
+    from rankwright.io.roles import listed
+    from rankwright.io.tables import names_in
+
+    if columns is None:
+        return [None] * len(paths)
+    of_file: list[Columns | None] = []
+    known: set[str] = set()
+    read: list[str] = []
+    for path in paths:
+        if path is None or not path.is_file():  # nothing, or a pipe, which can be read only once
+            of_file.append(None if path is None else columns)
+            known |= set() if path is None else set(columns)
+            continue
+        with open_file(path) as file:
+            names = names_in(file)
+        here = {role: name for role, name in columns.items() if name in names}
+        of_file.append(here or None)
+        known |= set(here)
+        read.append(f"{path} has {listed(names)}")
+    wrong = next((role for role in columns if role not in known), None)
+    if wrong is not None:
+        raise InputError(f"no column {columns[wrong]!r}, named for {wrong} by --columns; {'; '.join(read)}")
+    return of_file
 
 
 def read_judgements(source: Source, columns: Columns | None = None) -> TrecTable:
@@ -293,7 +331,8 @@ def ways_to_fill(path: Path | None, *, trained: bool = False) -> str:
     """What to do about missing values of a file, for training or, ``trained``, for a model that is there."""
     them = "missing values as for training" if trained else "them"
     fill = f"fill {them} (rankwright convert {path} -o filled.rank --fill 0)"
-    return f"{fill}, {'or ' if trained else ''}train trees, which take them (--method lambdamart, mcrank or auto)"
+    trees = "--method lambdamart, mcrank or auto; with --fill-missing auto has linear members, too"
+    return f"{fill}, {'or ' if trained else ''}train trees, which take them ({trees})"
 
 
 def check_missing(data: RankingData, target: Path, remedy: str = "") -> None:

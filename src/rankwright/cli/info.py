@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from itertools import pairwise
 from pathlib import Path
@@ -16,6 +16,7 @@ from rankwright.cli.files import check_plots, read_judgements, show_layout
 from rankwright.cli.options import FILE, feature_options, json_option
 from rankwright.cli.printing import (
     bar,
+    counted,
     escape,
     inform,
     listed,
@@ -47,6 +48,8 @@ _SHOWN_EQUAL = 4
 _SHOWN_LABELS = 12
 _SHOWN_WEIGHTS = 10
 _SHOWN_CATEGORIES = 8
+_MUCH = 0.5  # of the documents
+_RESOLVED = ("eval_measure", "measure")  # noted for every method; its values name the measure
 _PAIRS_HELP = "Features and judgements: count the pairs of documents with different labels, by labels and by query."
 _PLOT_HELP = "Plot the pairs into a .png or .svg file; may be repeated."
 
@@ -70,8 +73,9 @@ def command(
 ) -> None:
     """Summarise FILE: features, judgements, a TREC run, scores, an index or a trained model.
 
-    For features this includes common problems: constant features, duplicate features, and queries without an order to
-    learn because all or none of their documents are relevant. It also counts what --clean of convert and train would
+    For features this includes common problems: constant features, duplicate features, repeated rows, and queries
+    without an order to learn because all or none of their documents are relevant. A feature that alone orders the
+    labels (nearly) perfectly is called a probable leak, first. It also says what --clean of convert and train would
     drop. For a model it shows how it was trained, the values it reached and its largest weights. For an index it
     verifies all checksums. --pairs counts the pairs of documents that rankers of pairs learn from, by labels and by
     query; --plot draws these counts.
@@ -177,6 +181,8 @@ def _show(console: Console, path: Path, kind: str, summary: Summary | SavedModel
     from rankwright.models.saving import SavedModel
 
     console.print(f"[bold]{escape(str(path))}[/]  [dim]{FORMATS[kind].title}[/]\n")
+    for text in getattr(summary, "warnings", ()):
+        _line(console, "warning", text)
     if isinstance(summary, SavedModel):
         _show_model(console, summary)
         return
@@ -209,9 +215,13 @@ def _show_features(console: Console, summary: FeatureSummary, dtype: str | None)
         _line(console, "categorical", _listed(summary.categorical_features))
     _line(console, "constant", _listed(summary.constant_features))
     _line(console, "duplicates", _listed([_equation(group) for group in summary.duplicate_features]))
-    for name, dropped in (("cleaning", summary.cleaning), ("", summary.cleaning_scaled)):
-        if dropped is not None:
-            _line(console, name, f"would drop {dropped.text}")
+    option = "--clean" if summary.cleaning_scaled is None else "--clean --clean-scaled"
+    cleaning = summary.cleaning_scaled or summary.cleaning
+    if cleaning.dropped > _MUCH * cleaning.documents:
+        _line(console, "cleaning", f"not with {option}: most documents look alike to it")
+    elif cleaning.dropped:
+        share = f"{cleaning.dropped / cleaning.documents:.1%} of the documents"
+        _line(console, "cleaning", f"{option} would drop {share}, all-zero or contradicting each other")
 
 
 def _show_counts(console: Console, title: str, rows: Sequence[tuple[str, int]]) -> None:
@@ -274,8 +284,20 @@ def _show_model(console: Console, saved: SavedModel) -> None:
     training = {key: value for key, value in saved.training.items() if key != "no_better_than_zero"}
     summary = training.pop("summary", [])  # of a committee: says in words what further facts say in numbers
     training = {key: value for key, value in training.items() if not summary or key.startswith("queries")}
-    for name, facts in (("parameters", saved.parameters), ("training", training), ("measures", saved.measures)):
-        _line(console, name, ", ".join(f"{key} {_fact(value)}" for key, value in facts.items()) or "none noted")
+    settings = _settings(saved)
+    if settings:
+        changed = ", ".join(f"{key} {_fact(value)}" for key, value in settings.items())
+        _line(console, "settings", f"{changed} (the others are the defaults: --json)")
+    queries, skipped = training.pop("queries", None), training.pop("queries_skipped", 0)
+    if queries is not None:
+        idle = f"; {skipped:,} more {'has' if skipped == 1 else 'have'} nothing to order" if skipped else ""
+        _line(console, "trained on", f"{counted(queries, 'query', 'queries')}{idle}")
+    if "proved" in training:
+        training["proved"] = f"{training.pop('of', '')} ≥ {_fact(training['proved'])}"
+        training.pop("training", None)
+    for name, facts in (("training", training), ("measures", saved.measures)):
+        if facts:
+            _line(console, name, _words(facts))
     for line in summary if isinstance(summary, list) else ():
         _line(console, *str(line).partition("\t")[::2])
     parts = zip(saved.header.get("parts", ()), getattr(saved.model, "weights", ()), strict=False)
@@ -302,11 +324,35 @@ def _show_model(console: Console, saved: SavedModel) -> None:
     _line(console, "written by", f"Rankwright {saved.header.get('rankwright')}")
 
 
+def _settings(saved: SavedModel) -> dict[str, Any]:
+    """The parameters that differ from the defaults of the method; of other programs' models, those that are set."""
+    from rankwright.training.methods import parse_method
+
+    given = {key: value for key, value in saved.parameters.items() if value is not None and key not in _RESOLVED}
+    try:
+        defaults = parse_method(saved.method).defaults()
+    except InputError:  # imported, or adapted
+        return given
+    return {key: value for key, value in given.items() if key in defaults and not _alike(value, defaults[key])}
+
+
+def _alike(value: Any, default: Any) -> bool:
+    return bool(value == (list(default) if isinstance(default, tuple) else default))
+
+
+def _words(facts: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key.replace('_', ' ')} {_fact(value)}" for key, value in facts.items())
+
+
 def _weights(saved: SavedModel) -> list[tuple[str, float]]:
     values = saved.model.importance()
     order = np.argsort(-np.abs(values), kind="stable").tolist()
     names = saved.model.names
     return [(names[at], float(values[at])) for at in order]
+
+
+def _size(n_bytes: Any) -> str:
+    return f"{n_bytes / 1e3:.1f} kB" if n_bytes < 1_000_000 else f"{n_bytes / 1e6:,.1f} MB"
 
 
 def _fact(value: Any) -> str:
@@ -380,6 +426,7 @@ def _show_index(path: Path, as_json: bool) -> None:
     if as_json:
         print_json({"path": str(path), "format": "index", **facts})
         return
+    facts["size"] = _size(facts.pop("bytes"))
     texts = [(name, ", ".join(value) if isinstance(value, list) else _fact(value)) for name, value in facts.items()]
     _print_facts(path, "Rankwright index", texts)
 
@@ -414,7 +461,7 @@ def _partition_lines(manifest: Manifest, verified: bool) -> list[tuple[str, str]
         ("documents", f"{manifest.n_docs:,}"),
         ("document ids", "yes" if header.get("document_ids") else "none"),
         ("features", f"{manifest.n_features:,} {header.get('kind')} {header.get('dtype')}"),
-        ("bytes", f"{manifest.n_bytes:,}"),
+        ("size", _size(manifest.n_bytes)),
     ]
     labels = _partition_labels(manifest)
     if labels is not None:
@@ -425,7 +472,7 @@ def _partition_lines(manifest: Manifest, verified: bool) -> list[tuple[str, str]
         lines.append(("missing", f"{missing / (manifest.n_docs * manifest.n_features):.1%} of the values"))
     lines += [("checksums", "all compared: no difference")] if verified else []
     for at, partition in enumerate(partitions[:_SHOWN]):
-        size = f"{partition.queries:,} queries, {partition.documents:,} documents, {partition.bytes:,} bytes"
+        size = f"{partition.queries:,} queries, {partition.documents:,} documents, {_size(partition.bytes)}"
         lines.append(("" if at else "by partition", f"{partition.name}  {size}"))
     if len(partitions) > _SHOWN:
         lines.append(("", f"and {len(partitions) - _SHOWN:,} more (--json lists all)"))

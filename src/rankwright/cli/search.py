@@ -40,6 +40,7 @@ _FEW, _MANY = 10, 1000
 _INDENT = 4
 _LEAST_WIDTH, _WIDTH, _WIDTH_OF_JSON = 30, 100, 240
 _ANALYZERS = ("plain", "porter", "porter+stop")
+_QUERY_SUFFIXES = frozenset((".csv", ".gz", ".json", ".jsonl", ".parquet", ".topics", ".tsv", ".txt", ".xml"))
 _FORMATS = click.Choice(["csv", "jsonl", "json", "tsv", "parquet", "trec", "html", "markdown", "folder"])
 _FUNCTION_HELP = "{functions}, with or without parameters: 'bm25(k1=0.9,b=0.4)'.  [default: bm25]"
 _MODEL_MISSING_HELP = "Take features of the model that INDEX cannot give as 0; otherwise an error."
@@ -119,6 +120,8 @@ def command(
     engine: Engine = Scorer(view, chosen) if model is None else _learned(index, model, missing_as_zero, table)
     ranker = {"function": str(chosen)} if model is None else {"model": str(model)}
     if file is None:
+        if len(query) == 1 and _is_called_like_a_file(query[0]):
+            raise InputError("is not there; expected words, or with -o RUN a file of queries", query[0])
         if len(query) == 1 and Path(query[0]).is_file():
             note(f"{query[0]} is taken as a query; to answer the queries in that file, add -o RUN")
         facts = {**ranker, "analyzer": name, "field": field}
@@ -127,6 +130,13 @@ def command(
         assert target is not None
         queries = read_queries(file, part, columns)
         _write_run(index, engine, queries, k or _MANY, threads, target, tag or (model or Path(chosen.name)).stem)
+
+
+def _is_called_like_a_file(text: str) -> bool:
+    """Whether a query that is no file is called like one, such as ``queries.tsv`` or ``data/topics``."""
+    path = Path(text)
+    is_one_word = len(text.split()) == 1 and not path.exists()
+    return is_one_word and (path.suffix.lower() in _QUERY_SUFFIXES or ("/" in text and path.parent.is_dir()))
 
 
 def _learned(index: Index, model: Path, missing_as_zero: bool, table: Path | None) -> Engine:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from rankwright.cli.files import check_target, cleaner_of, engine_started, naming_files, read_clean
+from rankwright.cli.files import check_target, cleaner_of, engine_started, naming_files, read_clean, warn_of_doubts
 from rankwright.cli.options import (
     FILE,
     Integer,
@@ -252,11 +252,12 @@ def _trained(
             checked, shared = held_out(data, checked)
             for notice in shared:
                 warn(notice.text)
+        suspected = warn_of_doubts(data)
         train = partial(decided.train, data, checked, start=continued[1], **clicks)
         trained, compiled = _watched(decided, train, starts=continued[1] is not None, announced=precompiler.announced)
         _print_notices(trained)
     trained.save(target)
-    facts = _facts(trained, compiled)
+    facts = _facts(trained, compiled) | {"warnings": suspected}
     if columns is not None:
         facts["definitions"] = [_OVER_CLICKS]
     cleaned = {"training": dropped, "validation": dropped_there}

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from rankwright._types import Array
 from rankwright.boosting.tree_rankers import LambdaMART
+from rankwright.committee.filling import Filling
 from rankwright.data.dataset import RankingData, column_of, default_names, some_queries
 from rankwright.data.places import place_of
 from rankwright.errors import InputError
@@ -24,8 +25,8 @@ from rankwright.nets.lambda_rank import LambdaRank
 from rankwright.rankers.background import spread_within
 from rankwright.rankers.base import Ranker, Task
 from rankwright.rankers.cross_validation import FOLDS, Folds, by_content, cross_validate, notify, query_values
-from rankwright.rankers.facts import Committee, HeldOut, Kind, MemberFacts, Notice, Outcome, interval_of
-from rankwright.rankers.inputs import check_size, check_values
+from rankwright.rankers.facts import Committee, HeldOut, Kind, LeftOut, MemberFacts, Notice, Outcome, interval_of
+from rankwright.rankers.inputs import MissingValuesError, check_size, check_values
 from rankwright.rankers.parameters import (
     AUTO,
     FEATURES,
@@ -34,6 +35,7 @@ from rankwright.rankers.parameters import (
     POSITIVE,
     Option,
     Rule,
+    Seed,
     common,
     integer,
     is_list,
@@ -86,13 +88,17 @@ class HeldOutQueries:
 
 
 class SingleFeatures:
-    """The features as rankers: the measure of every judged query by each of them, higher is better."""
+    """The features as rankers: the measure of every judged query by each of them, higher is better.
 
-    def __init__(self, judged: HeldOutQueries, but: Sequence[int]) -> None:
-        self._judged = judged
+    Missing values count as the mean of the feature, if they can be filled; otherwise the feature is left out.
+    """
+
+    def __init__(self, judged: HeldOutQueries, but: Sequence[int], filling: Filling | None = None) -> None:
+        self._judged, self._filling = judged, filling
+        self._values_of = column_of if filling is None else filling.column
         values = {}
         for column in sorted(set(range(judged.data.n_features)).difference(but)):
-            scores = column_of(judged.data, column)
+            scores = self._values_of(judged.data, column)
             if not np.isnan(scores).any():
                 values[column] = judged.values_of(scores)
         values = values or {0: judged.values_of(np.zeros(judged.data.n_docs))}
@@ -102,6 +108,13 @@ class SingleFeatures:
     def best(self) -> int:
         """The feature that is best on all queries, the first of equal ones."""
         return self._best(np.ones(len(self._judged.weights), bool))
+
+    def best_model(self, names: tuple[str, ...] | None) -> LinearModel:
+        """The best feature as a model."""
+        at, filling = self.best, self._filling
+        coef = np.eye(1, self._judged.data.n_features, at)[0]
+        missing = coef * filling.means if filling is not None and at in filling.columns else None
+        return LinearModel(coef, names, missing=missing)
 
     def _best(self, queries: Array) -> int:
         means = self._values[:, queries] @ self._judged.weights[queries]
@@ -115,7 +128,7 @@ class SingleFeatures:
             held_out = folds == fold
             rows = np.repeat(held_out, data.sizes)
             column = self._best(held_out if held_out.all() else ~held_out)
-            scores[rows] = np.nan_to_num(column_of(data, column)[rows])
+            scores[rows] = np.nan_to_num(self._values_of(data, column)[rows])
         return scores
 
 
@@ -142,6 +155,7 @@ _MEMBERS = Rule(
     f"names from {', '.join(_NAMES)}", lambda value: is_list(value) and all(name in _NAMES for name in value)
 )
 _EXPLAINABLE = Option(AUTO, "Linear members only, so that the model is one weight per feature.")
+_FILL = Option(AUTO, "Keep linear members where values are missing: their mean, and a column that says where.")
 _MINUTES = Option(AUTO, "Stop after about so many minutes, with the members finished by then.", metavar="N")
 
 
@@ -173,6 +187,10 @@ class AutoRanker(Ranker):
         Linear members only: the model is one weight per feature.
     minutes : float, optional
         Stop after about so many minutes, with the members that were finished by then.
+    fill_missing : bool
+        Keep linear members where features have missing values, which leave the work to trees otherwise. They see the
+        mean in their place, and for each such feature a column that says where it is missing. The model takes missing
+        values as they are.
     categorical : sequence of str or int, optional
         Features, by name or by number from 0, whose numbers are categories; columns of text are, anyway. Only trees use
         categories: to linear members they are 0.
@@ -221,10 +239,11 @@ class AutoRanker(Ranker):
     members: Sequence[str] | None = parameter(None, _MEMBERS, NONE)
     explainable: bool = parameter(False, FLAG, option=_EXPLAINABLE)
     minutes: float | None = parameter(None, POSITIVE, NONE, option=_MINUTES)
+    fill_missing: bool = parameter(False, FLAG, option=_FILL)
     categorical: Sequence[str | int] | None = parameter(None, FEATURES, NONE)
     cv: int | str = parameter("auto", integer(2), one_of("auto"), set_by="--cv")
     eval_measure: str | Measure | None = common("eval_measure")
-    random_state: Any = common("random_state")
+    random_state: Seed = common("random_state")
     n_jobs: int | None = common("n_jobs")
     device: str = common("device")
     callback: Callable[[Any], Any] | None = common("callback")
@@ -233,15 +252,19 @@ class AutoRanker(Ranker):
         """The name of the method, as `rankwright train --method` has it."""
         return "auto"
 
-    def _candidates(self, data: RankingData) -> tuple[_Candidate, ...]:
+    def _candidates(self, numbers: RankingData) -> tuple[tuple[_Candidate, ...], LeftOut | None]:
+        """The members to try, given the data for linear ones, and those that cannot use it."""
         listed = [candidate for candidate in CANDIDATES if self.members is None or candidate.name in self.members]
         usable = [candidate for candidate in listed if candidate.linear or not self.explainable]
         if not usable:
             raise InputError("members names no linear ranker, but explainable allows no others; expected at least one")
-        refused = _refused(self._numbers(data))
-        if refused and all(candidate.linear for candidate in usable):
+        refused = _refused(numbers)
+        if refused is None:
+            return tuple(usable), None
+        if all(candidate.linear for candidate in usable):
             raise refused
-        return tuple(candidate for candidate in usable if not (refused and candidate.linear))
+        left_out = LeftOut(tuple(candidate.name for candidate in usable if candidate.linear), _why(refused, numbers))
+        return tuple(candidate for candidate in usable if not candidate.linear), left_out
 
     def _check_data(self, data: RankingData, valid: RankingData | None) -> None:
         if valid is not None and self.cv != "auto":
@@ -250,9 +273,13 @@ class AutoRanker(Ranker):
     def _categories(self, data: RankingData) -> list[int]:
         return [*data.categories, *places_of(self.categorical or (), data.names, "categorical")]
 
-    def _numbers(self, data: RankingData) -> RankingData:
-        """The data for linear members: 0 in categorical columns."""
-        return data.without_categories(self._categories(data))
+    def _numbers(self, task: Task) -> Task:
+        """The task of linear members: 0 in categorical columns."""
+        data, valid = task.data, task.valid
+        but = self._categories(data)
+        return replace(
+            task, data=data.without_categories(but), valid=None if valid is None else valid.without_categories(but)
+        )
 
     def _learn_nothing(self, task: Task) -> Outcome:
         self._model = LinearModel(np.zeros(task.data.n_features), self._names())
@@ -262,16 +289,21 @@ class AutoRanker(Ranker):
         seed = seed_of(self.random_state)
         judged = HeldOutQueries.of(task, self.cv, seed, self.measure_to_choose_by())
         clock = _Clock(self.minutes, self.callback)
-        candidates = self._candidates(task.data)
+        numbers = self._numbers(task)
+        filling = Filling.of(numbers.data)
+        filled = filling if self.fill_missing else None
+        linear = numbers if filled is None else filled.task(numbers)
+        candidates, left_out = self._candidates(linear.data)
         if judged is None:
-            return self._without_choice(task, candidates, clock)
-        features = SingleFeatures(judged, self._categories(task.data))
+            return self._without_choice(task, (linear, filled), candidates, clock, left_out)
+        features = SingleFeatures(judged, self._categories(task.data), filling)
         tried: list[_Tried] = []
         notices: tuple[Notice, ...] = ()
         for number, candidate in enumerate(candidates, 1):
             notify(self.callback, "member", candidate.name, number, len(candidates))
             with clock.stopping():
-                tried.append(self._try(candidate, task, judged, seed, clock))
+                given = (linear, filled) if candidate.linear else (task, None)
+                tried.append(self._try(candidate, *given, judged, seed, clock))
             if clock.stopped:
                 break
         untried = [candidate.name for candidate in candidates[len(tried) :]]
@@ -279,18 +311,24 @@ class AutoRanker(Ranker):
             holds = f"{len(tried)} of {len(candidates)} members" if tried else "the best single feature"
             problem = f"training was interrupted; the model has {holds}"
             notices = (Notice(Kind.INTERRUPTED, problem, {"finished": len(tried), "of": len(candidates)}),)
-        return self._decide(judged, features, tried, untried, notices)
+        return self._decide(judged, features, tried, (tuple(untried), left_out), notices)
 
-    def _try(self, candidate: _Candidate, task: Task, judged: HeldOutQueries, seed: int, clock: _Clock) -> _Tried:
+    def _try(
+        self,
+        candidate: _Candidate,
+        task: Task,
+        filling: Filling | None,
+        judged: HeldOutQueries,
+        seed: int,
+        clock: _Clock,
+    ) -> _Tried:
         """Find a candidate's setting, then train with it on all data."""
         began = time.perf_counter()
         ranker = self._ranker(candidate, seed, clock, self._setting_measure(task))
         weights, data, valid = task.weights.queries, task.data, task.valid
-        if candidate.linear:
-            data, valid = self._numbers(data), None if valid is None else self._numbers(valid)
         if judged.cut is None:
             fitted = ranker.fit_data(data, valid, weights=weights)
-            scores = place_of(judged.data).scores(ranker.model_)
+            scores = place_of(judged.data).scores(self._collapsed(ranker.model_, filling))
         else:
             chosen = cross_validate(ranker, data, judged.cut, weights=weights, measure=ranker.eval_measure)
             if chosen.interrupted:
@@ -299,7 +337,12 @@ class AutoRanker(Ranker):
             scores = chosen.scores[~np.isnan(chosen.scores)]
         if fitted.interrupted:
             raise KeyboardInterrupt
-        return _Tried(candidate.name, _setting(fitted), ranker.model_, scores, time.perf_counter() - began)
+        model = self._collapsed(ranker.model_, filling)
+        return _Tried(candidate.name, _setting(fitted), model, scores, time.perf_counter() - began)
+
+    def _collapsed(self, model: Any, filling: Filling | None) -> Any:
+        """A member's model over the features as they are."""
+        return model if filling is None else filling.collapsed(model, self._names())
 
     def _setting_measure(self, task: Task) -> Measure:
         """The measure that chooses the settings of members: AP, less noisy than a measure of the first ranks.
@@ -327,18 +370,17 @@ class AutoRanker(Ranker):
         judged: HeldOutQueries,
         features: SingleFeatures,
         tried: list[_Tried],
-        left: list[str],
+        not_tried: tuple[tuple[str, ...], LeftOut | None],
         notices: tuple[Notice, ...],
     ) -> Outcome:
         names = self._names() or default_names(judged.data.n_features)
-        feature = LinearModel(np.eye(1, judged.data.n_features, features.best)[0], self._names())
+        feature = features.best_model(self._names())
         scores = np.column_stack([member.scores for member in tried]) if tried else np.zeros((judged.data.n_docs, 0))
         # One number puts each member on the common scale, so the committee is a sum, which saves, explains and ranks
         # like any model. Members weigh the same: fitted weights gained nothing that would be seen above noise.
         scales = _scales(scores, judged.data)
         held_out = HeldOut(scores / scales, features.chosen_apart(), judged.values_of, judged.weights, judged.folds)
-        stay = held_out.stay()
-        floor = held_out.is_below_feature(stay)
+        stay, floor, expectation = held_out.decided()
         alone = [interval_of(held_out.values((at,)), judged.weights) for at in range(len(tried))]
         members = tuple(
             MemberFacts(member.name, member.setting, alone[at], at in stay, member.seconds)
@@ -351,13 +393,20 @@ class AutoRanker(Ranker):
             judged.data.n_queries,
             members,
             names[features.best],
-            held_out.expectation(),
+            expectation,
             floor,
-            tuple(left),
+            *not_tried,
         )
         return Outcome(notices=notices, committee=self.committee_)
 
-    def _without_choice(self, task: Task, candidates: tuple[_Candidate, ...], clock: _Clock) -> Outcome:
+    def _without_choice(
+        self,
+        task: Task,
+        for_linear: tuple[Task, Filling | None],
+        candidates: tuple[_Candidate, ...],
+        clock: _Clock,
+        left_out: LeftOut | None,
+    ) -> Outcome:
         """Only one query has an order, so nothing can be held out: linear members with default settings."""
         chosen = [candidate for candidate in candidates if candidate.linear] or list(candidates)
         seed, measure = seed_of(self.random_state), self.measure_to_choose_by()
@@ -365,18 +414,19 @@ class AutoRanker(Ranker):
             self._ranker(candidate, seed, clock, measure, **({"C": 1.0} if "C" in candidate.settings else {}))
             for candidate in chosen
         ]
+        models = []
         for ranker, candidate in zip(rankers, chosen, strict=True):
-            data = self._numbers(task.data) if candidate.linear else task.data
-            ranker.fit_data(data, weights=task.weights.queries)
-        models = [ranker.model_ for ranker in rankers]
+            given, filling = for_linear if candidate.linear else (task, None)
+            ranker.fit_data(given.data, weights=task.weights.queries)
+            models.append(self._collapsed(ranker.model_, filling))
         scores = np.column_stack([place_of(task.data).scores(model) for model in models])
         self._model = interpolate(models, 1.0 / _scales(scores, task.data))
         members = tuple(MemberFacts(candidate.name, "default", None, True, 0.0) for candidate in chosen)
-        return self._undecided(members)
+        return self._undecided(members, left_out)
 
-    def _undecided(self, members: tuple[MemberFacts, ...]) -> Outcome:
+    def _undecided(self, members: tuple[MemberFacts, ...], left_out: LeftOut | None = None) -> Outcome:
         measure = str(self.measure_to_choose_by())
-        self.committee_ = Committee(measure, "nothing", 0, members, None, None, floor=False, unfinished=())
+        self.committee_ = Committee(measure, "nothing", 0, members, None, None, False, (), left_out)
         return Outcome(committee=self.committee_)
 
     def _training_facts(self) -> dict[str, Any]:
@@ -414,6 +464,17 @@ def _setting(fitted: Any) -> str:
     if fitted.rounds is not None:
         return f"{fitted.rounds.kept:,} {fitted.rounds.unit}"
     return f"C {fitted.C:g}"
+
+
+def _why(refused: InputError, numbers: RankingData) -> str:
+    """Why linear rankers cannot use the features, and what would help."""
+    missing = place_of(numbers).statistics(summed=False).missing
+    if not isinstance(refused, MissingValuesError):
+        return refused.message
+    at = int(np.argmax(missing))
+    which = f"{missing[at]:,} of {numbers.n_docs:,} rows of {numbers.names[at]!r}"
+    some = f"{np.count_nonzero(missing):,} of {numbers.n_features:,} features have missing values, most {which}"
+    return f"{some}; --fill-missing keeps them"
 
 
 def _refused(data: RankingData) -> InputError | None:

@@ -22,6 +22,7 @@ from rankwright.rankers.parameters import (
     MEASURE,
     NONE,
     Rule,
+    Seed,
     common,
     is_list,
     is_number,
@@ -94,7 +95,7 @@ class Interpolation(FromBackground):
     _: KW_ONLY
     measure: str | Measure = parameter("ndcg@10", MEASURE)
     scale: bool = parameter(True, FLAG)
-    random_state: Any = common("random_state")
+    random_state: Seed = common("random_state")
     n_jobs: int | None = common("n_jobs")
 
     def _check_together(self) -> None:
@@ -131,7 +132,7 @@ class Interpolation(FromBackground):
             self.weights_ = np.asarray(self.weights, np.float64)
             if len(self.weights_) != len(models):
                 raise InputError(f"weights is {shown(self.weights)}; expected one for each of {len(models)} features")
-        self.value_ = self._on_lines(task).value(scores @ self.weights_)
+        self.value_: float = self._on_lines(task).value(scores @ self.weights_)
         self._model = interpolate(models, self.weights_ / self.scales_)
         return Outcome(notices=notices)
 

@@ -95,15 +95,19 @@ def query_hashes(data: RankingData) -> Array:
 
 
 def _hashes_here(data: RankingData) -> Array:
+    rows = row_hashes(data)
+    return np.add.reduceat(_mixed(rows), data.indptr[:-1]) if len(rows) else np.zeros(0, np.uint64)
+
+
+def row_hashes(data: RankingData) -> Array:
+    """A 64-bit number for each row of data in this process, equal for equal labels and features."""
     keys = np.random.default_rng(_SEED).integers(0, 1 << 64, size=data.n_features + 1, dtype=np.uint64)
     rows = keys[0] * (_bits(data.labels) + np.uint64(1))  # a row of zeros counts, too
     if data.is_sparse:
         _add_sparse(rows, data.X, keys[1:])
     else:
         _add_dense(rows, data.X, keys[1:])
-    if not len(rows):
-        return np.zeros(0, np.uint64)
-    return np.add.reduceat(_mixed(rows), data.indptr[:-1])
+    return rows
 
 
 def _add_dense(rows: Array, X: Array, keys: Array) -> None:

@@ -69,8 +69,9 @@ class _QuerySplitter:
         """Split rows into training and test sets of whole queries; validation queries are in neither.
 
         `X`: of an array only the number of rows is used; a RankingData brings its queries, and so does a data frame
-        with a column ``qid``. `y`: ignored. `groups`, `qid`: query id per row, under scikit-learn's name or ours; not
-        with a RankingData. Yields `train`, `test`: the caller's row numbers (:attr:`RankingData.rows`), ascending.
+        with a column ``qid`` (``query_id``, …). `y`: ignored. `groups`, `qid`: query id per row, under scikit-learn's
+        name or ours; not with a RankingData. Yields `train`, `test`: the caller's row numbers
+        (:attr:`RankingData.rows`), ascending.
         """
         query, n_queries = _query_of_given_row(X, groups, qid)
         for split in self.split_queries(n_queries):
@@ -315,7 +316,7 @@ def _query_of_given_row(X: Any, groups: Any, qid: Any) -> tuple[Array, int]:
     split_qid = importlib.import_module("rankwright.io.frames").split_qid
     X, given = split_qid(X, groups if qid is None else qid)
     if given is None:
-        raise InputError("give the query id of every row, as either qid or groups")
+        raise InputError("give the query id of every row, as either qid or groups, or as a column qid of a data frame")
     ids = as_ids(given)
     rows, indptr, query_ids = gather_queries(ids)
     if X is not None:

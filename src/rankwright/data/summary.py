@@ -18,6 +18,7 @@ from rankwright.data import display
 from rankwright.data.cleaning import Cleaner, Cleaning
 from rankwright.data.dataset import RankingData, stored_width
 from rankwright.data.display import HATCHES, drawn, look, new_figure, write_figure
+from rankwright.data.doubts import doubts_of
 from rankwright.data.order import query_of_row
 from rankwright.data.statistics import statistics_of
 from rankwright.data.trec_table import TrecTable
@@ -73,6 +74,7 @@ class FeatureSummary(_Summary):
     cleaning: Cleaning
     cleaning_scaled: Cleaning | None
     missing: float = 0.0
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -104,8 +106,9 @@ def summarize(data: RankingData) -> FeatureSummary:
 
     A feature is constant if all documents have the same value; features are duplicates if they agree on every
     document (constant ones are not listed again). Density is the share of values that are not 0, missing ones included,
-    ``missing`` the share of those. Cleaning is what :class:`~rankwright.Cleaner` would drop, also with scaled features
-    unless all are between 0 and 1 or some are missing.
+    ``missing`` the share of those. ``warnings``: a probable leak, repeated rows. Cleaning is what
+    :class:`~rankwright.Cleaner` would drop, also with scaled features unless all are between 0 and 1 or some are
+    missing.
 
     Examples
     --------
@@ -145,6 +148,7 @@ def summarize(data: RankingData) -> FeatureSummary:
         cleaning=Cleaner().find(data).report(),
         cleaning_scaled=None if is_scaled else Cleaner(scaled=True).find(data).report(),
         missing=float(missing.sum()) / max(1, data.n_docs * data.n_features),
+        warnings=tuple(doubts_of(data)),
     )
 
 

@@ -230,9 +230,11 @@ def evaluate_rankings(
     """Compute every measure on rankings; queries marked ``missing`` count 0."""
     if convention not in CONVENTIONS:
         raise InputError(f"convention is {convention!r}; expected trec or letor")
+    empty = {"0": 0, "1": 1}.get(str(empty), empty)  # type: ignore[assignment]
     if empty not in (0, 1, "skip"):
         raise InputError(f"empty is {empty!r}; expected 0, 1 or skip")
-    parsed = tuple(dict.fromkeys(parse_measure(measure) for measure in measures))
+    listed = [measures] if isinstance(measures, str | Measure) else measures
+    parsed = tuple(dict.fromkeys(map(parse_measure, listed)))
     if not parsed:
         raise InputError("no measures; expected at least one")
     values = np.empty((rankings.n_queries, len(parsed)))
@@ -325,13 +327,15 @@ def evaluate_run(
         ``doc_id``, ``score`` or ``relevance``); ranx's ``Qrels`` and ``Run``; lists of ir_measures' ``Qrel`` and
         ``ScoredDoc``.
     measures : sequence of str or Measure
-        The measures.
+        The measures, or one.
     convention : {"trec", "letor"}
         The gain of nDCG if it does not say: ``label`` for ``trec``, ``2^label − 1`` for ``letor``.
     empty : {0, 1, "skip"}
         Value of a query without a relevant document.
     missing : {0, "skip"}
         Value of a judged query that is missing from the run.
+    name : str, optional
+        What is evaluated; by default the file's name without ``.run`` or the like, as `rankwright evaluate` has it.
 
     Examples
     --------
@@ -339,6 +343,7 @@ def evaluate_run(
     >>> table.means
     {'RR': 0.5}
     """
+    missing = 0 if missing == "0" else missing  # as on the command line
     if missing not in (0, "skip"):
         raise InputError(f"missing is {missing!r}; expected 0 or skip")
     judged = Judgements.of(qrels)
@@ -346,17 +351,23 @@ def evaluate_run(
     rankings, absent = _ranked(judged, table)
     query_ids = judged.qrels.query_ids
     unknown = table.n_queries - (len(absent) - int(absent.sum()))
-    if unknown:
+    problem = nothing_in_common(judged, table)
+    if problem:
+        warnings.warn(f"{table.name or 'the run'}: {problem}, so that all values are 0", InputWarning, stacklevel=2)
+    elif unknown:
         stranger = np.array([query not in judged.row_of for query in table.query_ids.tolist()])
         documents = int(np.diff(table.indptr)[stranger].sum())
         message = f"ignored {documents} documents of {unknown} unjudged queries"
         warnings.warn(f"{table.name or 'the run'}: {message}", InputWarning, stacklevel=2)
     ties = "ties by document id (scores compared in float32)"
-    title = table.name if name is None else name
+    title = system_name(table.name) if name is None else name
     result = evaluate_rankings(rankings, query_ids, measures, convention, empty, ties, title, missing=absent)
     facts = {**result.facts, "missing_from_run": int(absent.sum()), "unjudged_queries_ignored": unknown}
     shares = parse_measure(JUDGED).value(rankings)[~absent]
     facts[JUDGED] = float(shares.mean()) if len(shares) else 0.0
+    if rankings.is_judged is not None and len(rankings.is_judged) and not rankings.is_judged.any():
+        problem = "none of its documents is judged, so that all values are 0; are the document ids the same?"
+        warnings.warn(f"{table.name or 'the run'}: {problem}", InputWarning, stacklevel=2)
     notes, values = result.notes, result.values
     if absent.any():
         counted = "counted 0" if missing == 0 else "left out"
@@ -364,6 +375,27 @@ def evaluate_run(
         if missing == "skip":
             values = np.where(absent[:, None], np.nan, values)
     return dataclasses.replace(result, values=values, notes=notes, facts=facts)
+
+
+def system_name(path: str) -> str:
+    """The name of a system by that of its file: without folder and common suffixes.
+
+    Examples
+    --------
+    >>> system_name("runs/bm25.run.gz"), system_name("bm25(b=0.4)")
+    ('bm25', 'bm25(b=0.4)')
+    """
+    name = path.rpartition("/")[2].removesuffix(".gz")
+    stem, dot, end = name.rpartition(".")
+    return stem if dot and stem and end in ("run", "txt", "scores", "trec", "res") else name
+
+
+def nothing_in_common(judged: Judgements, run: TrecTable) -> str:
+    """What is wrong if no query of a run is judged; empty if one is, or there are none."""
+    judged_ids, ids = judged.qrels.query_ids.tolist(), run.query_ids.tolist()
+    if not (judged_ids and ids) or not judged.row_of.keys().isdisjoint(ids):
+        return ""
+    return f"no query is judged (its first is {str(ids[0])!r}, that of the judgements {str(judged_ids[0])!r})"
 
 
 def _ranked(judged: Judgements, run: TrecTable) -> tuple[Rankings, Array]:

@@ -146,6 +146,9 @@ class _Parts:
         if model.scales_queries or isinstance(model, NetModel | GradeModel):
             self.others.append(Other(weight, model, places))
         elif isinstance(model, LinearModel):
+            if model.missing is not None:
+                problem = "the model was trained with --fill-missing: what missing values add cannot be exported"
+                raise InputError(f"{problem}; expected one trained without it, or on data filled before")
             np.add.at(self.weights, places, weight * model.coef)
         elif isinstance(model, BinnedModel | TreeModel):
             self.trees.append((model, weight, places))

@@ -428,8 +428,10 @@ def score_there(X: Array, rows: Array, weights: Array, scores: Array) -> None:
 
 
 def weights_of(model: LinearModel, n_columns: int, feature_names: Sequence[str] | None) -> Array:
-    if not isinstance(model, LinearModel) or model.query_scaling is not None:
-        scales = "scales features within queries" if isinstance(model, LinearModel) else "is neither linear nor trees"
+    if not isinstance(model, LinearModel) or model.query_scaling is not None or model.missing is not None:
+        scales = "is neither linear nor trees"
+        if isinstance(model, LinearModel):
+            scales = "scales features within queries" if model.missing is None else "takes missing values"
         raise InputError(f"device is 'cuda', and the model {scales}; expected device='cpu'")
     columns, weights = model._columns(n_columns, feature_names), np.zeros(n_columns)
     if columns is None:

@@ -25,7 +25,17 @@ from rankwright.data.order import as_ids, query_of_row
 from rankwright.errors import InputError, shown
 from rankwright.io.files import MAX_FIELD
 from rankwright.io.folder import storable_ids
-from rankwright.io.roles import MISSING, ColumnLayout, Columns, required_layout
+from rankwright.io.roles import (
+    LABEL,
+    MISSING,
+    TEXTS,
+    ColumnLayout,
+    Columns,
+    find,
+    find_query,
+    plain,
+    required_layout,
+)
 
 __all__ = ["from_frame", "to_frame"]
 
@@ -241,33 +251,58 @@ def has_categories(X: Any) -> bool:
 
 
 def has_qid(X: Any) -> bool:
-    if not is_frame(X):
-        return False
-    return "qid" in (map(str, X.columns) if hasattr(X, "iloc") else columns_of(X).names)
+    return is_frame(X) and find_query(columns_of(X).names) is not None
 
 
-def split_qid(X: Any, qid: Any = None, group: Any = None) -> tuple[Any, Any]:
-    """Features without query ids, and the query ids: in a data frame, the column ``qid`` is that, not a feature.
+def split_qid(X: Any, qid: Any = None, group: Any = None, features: Sequence[str] | None = None) -> tuple[Any, Any]:
+    """Features alone, and the query ids, where X is a data frame: the column of them, as in every table.
 
-    `X`: anything without such a column comes back unchanged, and with it ``qid``. `qid`, `group`: what else the caller
-    gave. With a column ``qid``, ``qid`` must be the same ids, and ``group`` is refused.
+    As there, queries, documents and texts for people to read are no features; see :mod:`rankwright.io.roles`.
+
+    `X`: anything without such columns comes back unchanged, and with it ``qid``. `qid`, `group`: what else the caller
+    gave. Where X has ids, ``qid`` must be the same ones, and ``group`` is refused. `features`: what the training data
+    called a feature stays one.
     """
-    if not has_qid(X):
+    if not is_frame(X):
         return X, qid
-    columns = columns_of(X)
+    columns, known = columns_of(X), set(features or ())
+    names = [name for name in columns.names if name not in known]
+    given = qid is not None or group is not None
+    query = find(names, "qid") if given else find_query(names)  # texts of queries are not ids that could differ
+    beside = {query, find(names, "docid")}
+    beside |= {name for name in names if plain(name) in TEXTS and columns.kind(name) == "text"}
+    others = [at for at, name in enumerate(columns.names) if name not in beside]
+    if len(others) == len(columns.names):
+        return X, qid
     check_different(columns.names)
-    missing = columns.missing("qid")
+    if query is not None:
+        qid = _same_ids(columns, query, qid, group)
+    return (X.iloc[:, others] if hasattr(X, "iloc") else X.select([columns.names[at] for at in others])), qid
+
+
+def _same_ids(columns: FrameColumns, name: str, qid: Any, group: Any) -> Array:
+    """The query ids in a column, the only ones that are given."""
+    missing = columns.missing(name)
     if missing.any():
-        raise InputError(f"the column 'qid' has no value in row {int(np.argmax(missing))} (from 0)")
-    ids = columns.values("qid")
+        raise InputError(f"the column {name!r} has no value in row {int(np.argmax(missing))} (from 0)")
+    ids = columns.values(name)
+    remedy = "" if name == "qid" else ", or rename the column if it is a feature"
     if group is not None:
-        raise InputError("the data frame has a column 'qid'; leave out group")
+        raise InputError(f"the data frame has a column {name!r}; leave out group{remedy}")
     if qid is not None and as_ids(qid).tolist() != ids.tolist():
-        raise InputError("the data frame has a column 'qid' with other query ids than qid; leave out one of them")
-    others = [at for at, name in enumerate(columns.names) if name != "qid"]
-    if hasattr(X, "iloc"):
-        return X.iloc[:, others], ids
-    return X.select([columns.names[at] for at in others]), ids
+        problem = f"the data frame has a column {name!r} with other query ids than qid"
+        raise InputError(f"{problem}; leave out one of them{remedy}")
+    return ids
+
+
+def check_labels_apart(X: Any, y: Any) -> None:
+    """Reject a data frame of features that has the labels as a column."""
+    if not is_frame(X):
+        return
+    columns = columns_of(X)
+    for name in columns.names:
+        if plain(name) in LABEL and columns.number_type(name) and np.array_equal(columns.values(name), np.asarray(y)):
+            raise InputError(f"the column {name!r} of the data frame is y, and would be a feature; leave it out of X")
 
 
 def holds_categories(columns: FrameColumns, name: str) -> bool:

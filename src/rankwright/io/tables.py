@@ -303,6 +303,13 @@ def header_cells(text: str) -> list[str]:
     return [cell.strip() for cell in row[1]]
 
 
+def names_in(file: OpenFile) -> list[str]:
+    """The columns that a file's header or first JSON object names; of a file that is no table, its first words."""
+    if file.start(len(PARQUET)) == PARQUET or start_of(file)[:1] in (b"[", b"{"):
+        return list(next(open_table(file).named(), (0, {}))[1])
+    return header_cells(next((text for _, text in utf8_lines(file, size=HEADER_BYTES) if text.strip()), ""))
+
+
 def is_number(text: str) -> bool:
     """Whether a cell is a number as programs write it; Python's own ``1_000`` is not."""
     try:

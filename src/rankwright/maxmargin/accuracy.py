@@ -33,7 +33,7 @@ from rankwright.models.linear import LinearModel
 from rankwright.rankers.base import Task
 from rankwright.rankers.cross_validation import Steps, Still
 from rankwright.rankers.facts import Kind, Notice, Outcome
-from rankwright.rankers.parameters import FLAG, NONE, POSITIVE, Rule, common, integer, parameter, seed_of
+from rankwright.rankers.parameters import FLAG, NONE, POSITIVE, Rule, Seed, common, integer, parameter, seed_of
 
 __all__ = ["AccuracySVM"]
 
@@ -130,7 +130,7 @@ class AccuracySVM(CostRanker):
     standardize: bool = parameter(True, FLAG)
     tol: float = parameter(1e-4, POSITIVE)
     max_iter: int = parameter(100_000, integer(1, np.iinfo(np.int32).max))
-    random_state: Any = common("random_state")
+    random_state: Seed = common("random_state")
 
     def _model_of(self, coef: Array) -> LinearModel:
         return LinearModel(coef, self._names(), self.query_scaling_)

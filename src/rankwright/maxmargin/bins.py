@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
 from rankwright._types import Array
@@ -21,8 +20,21 @@ from rankwright.data.order import sizes_to_indptr
 from rankwright.errors import InputError
 from rankwright.io.frames import split_qid
 from rankwright.models.linear import BinnedModel, LinearModel, steps_reached
-from rankwright.rankers.estimator import NamedFeatures
+from rankwright.rankers.estimator import Estimator, NamedFeatures
 from rankwright.rankers.parameters import check_parameters, integer, one_of, parameter
+
+if TYPE_CHECKING:  # scikit-learn has no types; with bases that may be anything, so may be the parameters
+
+    class _Transformer(Estimator):
+        def fit_transform(self, X: Any, y: Any = None) -> sparse.csr_array: ...
+        def set_output(self, *, transform: str | None = None) -> Self: ...
+
+else:
+    from sklearn.base import BaseEstimator, TransformerMixin
+
+    class _Transformer(NamedFeatures, TransformerMixin, BaseEstimator):
+        pass
+
 
 __all__ = ["ThresholdBins"]
 
@@ -30,7 +42,7 @@ _CHUNK_VALUES = 1 << 18
 
 
 @dataclass(eq=False, repr=False)
-class ThresholdBins(NamedFeatures, TransformerMixin, BaseEstimator):
+class ThresholdBins(_Transformer):
     """Turn features into 0/1 features ``[x ≥ t]``, sparse float32.
 
     Thresholds are chosen on the training data, each half-way between two of its values, so that each separates some
@@ -142,8 +154,7 @@ class ThresholdBins(NamedFeatures, TransformerMixin, BaseEstimator):
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
         rules = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"}
-        if reset or "qid" not in (self._names() or ()):  # query ids are no feature
-            X, _ = split_qid(X)
+        X, _ = split_qid(X, features=None if reset else self._names())  # query ids are no feature
         with np.errstate(invalid="ignore"):  # it sums all values, which may give inf − inf
             return validate_data(self, X, reset=reset, **rules)
 

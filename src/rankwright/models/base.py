@@ -227,8 +227,7 @@ class Model(Displayed):
         if not is_frame(X):
             return as_table(X), None, qid
         columns = self._frame_columns()
-        if columns is None or "qid" not in columns:
-            X, qid = split_qid(X, qid, group)
+        X, qid = split_qid(X, qid, group, columns)
         X, names, categories = frame_features(X, columns)
         self.check_text(names, categories)
         return as_table(X), names, qid

@@ -1,6 +1,6 @@
 """Linear models, over the raw features or over bins of them.
 
-    LinearModel  score(x) = Σ_j coef_j · x_j, without intercept
+    LinearModel  score(x) = Σ_j coef_j · x_j, without intercept; missing_j takes the place of a product without x_j
     BinnedModel  score(x) = Σ_j Σ_t weight_jt · [x_j ≥ t]
 
 A model may scale the features within each query first (``query_scaling``); x is then the scaled row, and a score
@@ -124,6 +124,8 @@ class LinearModel(QueryScaled):
     query_scaling : str or None
         How features are scaled within each query first, as by :class:`rankwright.QueryScaler`: ``"minmax"``,
         ``"percentile"`` or ``"zscore"``; None for unscaled features.
+    missing : ndarray of float64 or None
+        What a missing value (NaN) of each feature adds to the score; None: an error where the weight is not 0.
 
     Examples
     --------
@@ -134,11 +136,14 @@ class LinearModel(QueryScaled):
     [1.0]
     >>> LinearModel([2.0], query_scaling="minmax").score([[5.0], [9.0], [7.0], [3.0]], indptr=[0, 3, 4]).tolist()
     [0.0, 2.0, 1.0, 0.0]
+    >>> LinearModel([2.0, -1.0], missing=[0.5, 0.0]).score([[np.nan, 1.0], [1.0, np.nan]]).tolist()
+    [-0.5, 2.0]
     """
 
     coef: Array
     feature_names: tuple[str, ...] | None = None
     query_scaling: str | None = None
+    missing: Array | None = None
 
     def __post_init__(self) -> None:
         try:
@@ -155,14 +160,27 @@ class LinearModel(QueryScaled):
         object.__setattr__(self, "coef", coef)
         self._check_scaling()
         self._check_names()
+        if self.missing is not None:
+            self._check_missing(np.array(self.missing, np.float64))
+
+    def _check_missing(self, missing: Array) -> None:
+        if missing.shape != self.coef.shape or not np.isfinite(missing).all():
+            raise InputError("missing is not one finite number per feature")
+        if self.query_scaling is not None:
+            raise InputError("missing does not go with query_scaling; expected one of the two")
+        missing.flags.writeable = False
+        object.__setattr__(self, "missing", missing)
 
     @property
     def n_features(self) -> int:
         return len(self.coef)
 
     def takes_text(self, at: int) -> bool:
-        """Whether a feature may be text, or missing: those of weight 0 may."""
-        return bool(self.coef[at] == 0)
+        """Whether a feature may be text: those that are not used may."""
+        return not self.uses()[at]
+
+    def uses(self) -> Array:
+        return np.asarray(self.coef != 0 if self.missing is None else (self.coef != 0) | (self.missing != 0))
 
     def importance(self) -> Array:
         return self.coef
@@ -183,13 +201,23 @@ class LinearModel(QueryScaled):
 
     def joined(self, weight: float, other: LinearModel, other_weight: float) -> Any:
         """One model with the weighted sum of the weights; None if features are scaled differently."""
-        if self.query_scaling != other.query_scaling:
+        if self.query_scaling != other.query_scaling or (self.missing is None) != (other.missing is None):
             return None
         coef = weight * self.coef + other_weight * other.coef
-        return LinearModel(coef, other.feature_names, other.query_scaling)
+        missing = None
+        if self.missing is not None and other.missing is not None:
+            missing = weight * self.missing + other_weight * other.missing
+        return LinearModel(coef, other.feature_names, other.query_scaling, missing)
 
     def _attribution(self) -> Attribution:
-        return lambda rows, references: self.coef * (rows - references.mean(axis=0))
+        missing = self.missing
+        if missing is None:
+            return lambda rows, references: self.coef * (rows - references.mean(axis=0))
+
+        def added(rows: Array) -> Array:
+            return np.where(np.isnan(rows), missing, self.coef * rows)
+
+        return lambda rows, references: added(rows) - added(references).mean(axis=0)
 
     def _products(self, X: Features, columns: Array | None) -> Array:
         with np.errstate(over="ignore", invalid="ignore"):  # the caller reports scores that are not finite
@@ -207,8 +235,11 @@ class LinearModel(QueryScaled):
         for start in range(0, n_rows, rows):
             chunk = pick_columns(X[start : start + rows], columns).T
             block[: chunk.shape[0], : chunk.shape[1]] = np.ascontiguousarray(chunk)
+            absent = None if self.missing is None else np.isnan(block)
             block *= weights
             block[unused] = 0.0  # features without a weight may be missing, or categories
+            if absent is not None and self.missing is not None:
+                np.copyto(block, self.missing[:, np.newaxis], where=absent)
             scores[start : start + rows] = np.add.reduce(block, axis=0)[: chunk.shape[1]]
         return scores + 0.0  # −0 becomes 0
 
@@ -219,6 +250,8 @@ class LinearModel(QueryScaled):
             values = slice(X.indptr[start], X.indptr[stop])
             weights = self.coef[X.indices[values]]
             products = np.where(weights == 0, 0.0, X.data[values].astype(np.float64) * weights)
+            if self.missing is not None:
+                products = np.where(np.isnan(X.data[values]), self.missing[X.indices[values]], products)
             row = np.repeat(np.arange(stop - start), np.diff(X.indptr[start : stop + 1]))
             # bincount adds in the order of its input: from the first feature to the last.
             scores[start:stop] = np.bincount(row, products, minlength=stop - start)
@@ -226,14 +259,22 @@ class LinearModel(QueryScaled):
 
 
 def _encode_linear(model: LinearModel) -> tuple[dict[str, Any], Arrays]:
-    return _facts_of(model), {"coef": model.coef}
+    if model.missing is None:
+        return _facts_of(model), {"coef": model.coef}
+    return _facts_of(model) | {"takes_missing": True}, {"coef": model.coef, "missing": model.missing}
 
 
 def _decode_linear(facts: dict[str, Any], read: Read) -> LinearModel:
-    return LinearModel(read("coef", np.float64, (None,)), names_from(facts), facts.get("query_scaling"))
+    coef = read("coef", np.float64, (None,))
+    missing = read("missing", np.float64, coef.shape) if facts.get("takes_missing") else None
+    return LinearModel(coef, names_from(facts), facts.get("query_scaling"), missing)
 
 
-LINEAR = ModelKind(LinearModel, _encode_linear, _decode_linear)
+def _linear_version(model: LinearModel) -> int:
+    return 1 if model.missing is None else 3  # earlier readers would leave out what missing values add
+
+
+LINEAR = ModelKind(LinearModel, _encode_linear, _decode_linear, _linear_version)
 
 
 # The piecewise-constant model: a linear model over threshold bins, feature by feature.

@@ -36,7 +36,7 @@ Read = Callable[[str, Any, tuple[int | None, ...]], Array]
 """Returns the array of a name, type and shape, or raises InputError."""
 
 _WRITERS = "`rankwright train` or `rankwright import`"
-MODEL = Format("rankwright-model", "model.json", "model", _WRITERS, is_folder=False, version=2)
+MODEL = Format("rankwright-model", "model.json", "model", _WRITERS, is_folder=False, version=3)
 
 
 @dataclass(frozen=True)

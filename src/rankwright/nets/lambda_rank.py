@@ -31,6 +31,7 @@ from rankwright.rankers.parameters import (
     NONE,
     NOT_NEGATIVE,
     POSITIVE,
+    Seed,
     common,
     integer,
     parameter,
@@ -58,7 +59,7 @@ class NetRanker(CrossValidated):
     standardize: bool = parameter(True, FLAG)
     patience: int | None = parameter(20, integer(1), NONE)
     eval_measure: str | Measure | None = common("eval_measure")
-    random_state: Any = common("random_state")
+    random_state: Seed = common("random_state")
     n_jobs: int | None = common("n_jobs")
     callback: Callable[[Epoch], Any] | None = common("callback")
 

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Never, Self
 
 import numpy as np
 
@@ -22,12 +22,21 @@ from rankwright.models.base import warn_of_one_query
 from rankwright.rankers.cross_validation import CrossValidation, Folds, Steps, best_setting, crossed, notify
 from rankwright.rankers.estimator import check_is_fitted
 from rankwright.rankers.facts import Fitted, Kind, Notice, Outcome, plain, shared_notices
-from rankwright.rankers.inputs import JUDGED, Clicks, Gathering, check_size, clicks_of, pages_together
+from rankwright.rankers.inputs import (
+    JUDGED,
+    Clicks,
+    Gathering,
+    check_size,
+    clicks_of,
+    pages_together,
+    refuse_in_searches,
+)
 from rankwright.rankers.parameters import NONE, check_parameters, hint, integer, one_of, parameter, seed_of
 from rankwright.rankers.weights import Weights, weigh
 
 _FIT = ("X", "y", "qid", "group", "sample_weight", "query_weight", "position", "eval_set", "eval_qid", "eval_group")
 _NOT_OF_THE_MODEL = ("callback", "n_jobs", "warm_start")  # they do not change the model
+_IF_SET = ("fill_missing",)  # noted if it is on, so that the files of all other models stay as they were
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +60,9 @@ class Ranker(Gathering):
     """Base of the estimators: ``fit(X, y, qid=…)``, ``predict(X)`` → scores, higher is better.
 
     Rows may come in any order with any type of query id; scores come back in the caller's order. The query ids are
-    ``qid``, or the column ``qid`` of a data frame, which is never a feature; or ``group`` says how many rows each query
-    has. Without any of these, all rows are one query, and ``fit`` warns.
+    ``qid``, or the column ``qid`` (``query_id``, ``topic``, …) of a data frame, which is never a feature; or ``group``
+    says how many rows each query has. Without any of these, all rows are one query, and ``fit`` warns; where
+    scikit-learn searches or cross-validates, it refuses them.
 
     A subclass is a dataclass of parameters (:func:`~rankwright.rankers.parameters.parameter`) and says how to train:
     ``_train`` and ``_learn_nothing``; where it differs from the others, ``_useful``, ``_weigh`` and ``_check_data``.
@@ -86,36 +96,38 @@ class Ranker(Gathering):
         group: Any = None,
         sample_weight: Any = None,
         query_weight: Array | None = None,
-        position: Array | None = None,
+        position: Any = None,
         propensities: Any = None,
-        pair: Array | None = None,
+        pair: Any = None,
         eval_set: Any = None,
         eval_qid: Any = None,
         eval_group: Any = None,
         eval_position: Any = None,
-        **unknown: Any,
+        **unknown: Never,
     ) -> Self:
         """Train.
 
-        `X`: features; a RankingData brings its labels and queries along. In a data frame (pandas, polars, pyarrow) a
-        column ``qid`` holds the query ids and is not a feature. Rankers made of trees take NaN as a missing value, text
+        `X`: features; a RankingData brings its labels and queries along. In a data frame (pandas, polars, pyarrow)
+        columns are what they are in every table, by their names: query ids (``qid``, ``query_id``, …), document ids
+        and texts such as ``title`` are no features. Rankers made of trees take NaN as a missing value, text
         as categories, and make sparse features dense. `y`: one label per row, at least 0. `qid`: query id per row, of
-        any type, in any order. Where X has a column ``qid``, it must be the same ids. Without ``qid``, ``group`` and
-        such a column all rows are taken as one query, with a warning. `group`: instead of ``qid``: rows per query.
+        any type, in any order. Where X has a column of query ids, it must be the same ids. Without ``qid``, ``group``
+        and such a column all rows are taken as one query, with a warning. `group`: instead of ``qid``: rows per query.
         `sample_weight`: weight per row; a query counts as the mean of its rows' weights. Weights are relative: they are
         divided by their mean over the queries that have an order to learn, so 2 everywhere is the same as none. Rows of
         weight 0 are absent, as if they had been left out of X. `query_weight`: weight of each query, as ``{qid:
-        weight}`` or per row; multiplied with ``sample_weight``. Relative too, and queries of weight 0 are absent.
-        `position`: where labels are clicks and queries pages: the position, from 1, at which each row was shown. Every
-        click counts as the only relevant document of its page, and weighs 1/p, p being the propensity of its position,
-        at most 100; in ``cv``, too. For :class:`RankingSVM` and :class:`LambdaMART`. `propensities`: with ``position``:
-        how likely each position is looked at, as ``click_model(log).propensities``, ``{position: propensity}``, or a
-        list from position 1. `pair`: with ``position``: an id of the query and document of each row, the same on all
-        pages. Its clicks then weigh one over its mean propensity, which is less noisy, and ``cv`` holds out pages
-        together that share a pair. X must have all pages then, also those without a click. `eval_set`: validation data:
-        what a ranker leaves open (``C="auto"``, the number of rounds or epochs) is chosen on it. A list of one of these
-        works too. Without it, ``cv`` and ``C="auto"`` choose by cross-validation. `eval_qid`, `eval_group`: query ids,
-        or rows per query, where ``eval_set`` is (X, y). `eval_position`: with ``position``: the position of each row of
+        weight}``, as a list in the order in which queries first appear, or per row; multiplied with ``sample_weight``.
+        Relative too, and queries of weight 0 are absent. `position`: where labels are clicks and queries pages: the
+        position, from 1, at which each row was shown. Every click counts as the only relevant document of its page, and
+        weighs 1/p, p being the propensity of its position, at most 100; in ``cv``, too. For :class:`RankingSVM` and
+        :class:`LambdaMART`. `propensities`: with ``position``: how likely each position is looked at, as
+        ``click_model(log).propensities``, ``{position: propensity}``, or a list from position 1. `pair`: with
+        ``position``: an id of the query and document of each row, the same on all pages. Its clicks then weigh one over
+        its mean propensity, which is less noisy, and ``cv`` holds out pages together that share a pair. X must have all
+        pages then, also those without a click. `eval_set`: validation data: what a ranker leaves open (``C="auto"``,
+        the number of rounds or epochs) is chosen on it. A list of one of these works too. Without it, ``cv`` and
+        ``C="auto"`` choose by cross-validation. `eval_qid`, `eval_group`: query ids, or rows per query, where
+        ``eval_set`` is (X, y). `eval_position`: with ``position``: the position of each row of
         ``eval_set``, if its labels are clicks too. `**unknown`: an error, with a hint for arguments of LightGBM and
         XGBoost.
         """
@@ -260,20 +272,22 @@ class Ranker(Gathering):
         self,
         X: Any,
         y: Any = None,
-        qid: Array | None = None,
+        qid: Any = None,
         *,
         group: Any = None,
         sample_weight: Any = None,
+        query_weight: Any = None,
         measure: str | Measure = "nDCG@10",
     ) -> float:
         """Mean of a measure of the scores that ``predict`` gives.
 
         `X`, `y`, `qid`, `group`: as for ``fit``; X may be a RankingData. Without query ids all rows are one query, with
         a warning; where training had several queries this is an error. `sample_weight`: weight per row, as for ``fit``:
-        relative, 0 is absent; a query counts as the mean of its rows' weights. `measure`: what to compute.
+        relative, 0 is absent; a query counts as the mean of its rows' weights. `query_weight`: as for ``fit``.
+        `measure`: what to compute.
         """
         _ = self.model_  # raises if not fitted
-        data, weights = weigh(self._gather(X, y, qid, group, reset=False), sample_weight)
+        data, weights = weigh(self._gather(X, y, qid, group, reset=False), sample_weight, query_weight)
         values = evaluate(data, self.predict(data), measures=[measure]).values[:, 0]
         counted = ~np.isnan(values)
         return float(np.average(values[counted], weights=weights.queries[counted])) if counted.any() else float("nan")
@@ -296,13 +310,14 @@ class Ranker(Gathering):
         X = self._checked(X, reset=False)
         if not given and (qid is None or not model.scales_queries):
             if model.scales_queries:
+                refuse_in_searches(X.shape[0])
                 warn_of_one_query(X.shape[0], stacklevel=2)
             return np.asarray(model.score(X, self._names()))
         labels, names, missing = np.zeros(X.shape[0]), self._names(), self._allow_missing
         data = RankingData.from_arrays(X, labels, qid, group=group, feature_names=names, allow_missing=missing)
         return np.asarray(model.predict(data))
 
-    def predict_contributions(self, X: Any, qid: Array | None = None, group: Any = None, **settings: Any) -> Array:
+    def predict_contributions(self, X: Any, qid: Any = None, group: Any = None, **settings: Any) -> Array:
         """How much each feature adds to every score, and the mean score; see :meth:`Model.predict_contributions`."""
         return np.asarray(self.model_.predict_contributions(X, qid, group, **settings))
 
@@ -325,7 +340,7 @@ class Ranker(Gathering):
             self.model_ if model is None else model,
             path,
             method=self.method_name(),
-            parameters=plain({k: v for k, v in self.get_params(deep=False).items() if k not in _NOT_OF_THE_MODEL}),
+            parameters=plain({k: v for k, v in self.get_params(deep=False).items() if _is_noted(k, v)}),
             training=plain(self._training_facts()),
             measures=None if measures is None else dict(measures),
         )
@@ -342,6 +357,10 @@ class Ranker(Gathering):
             facts[rounds.unit] = rounds.kept
             facts |= {} if np.isnan(rounds.value) else {"validation": rounds.value}
         return facts
+
+
+def _is_noted(name: str, value: Any) -> bool:
+    return name not in _NOT_OF_THE_MODEL and (name not in _IF_SET or bool(value))
 
 
 def _category(notice: Notice) -> type[Warning]:

@@ -137,7 +137,14 @@ class Estimator(NamedFeatures, Displayed):
 
         return BaseEstimator.__sklearn_tags__(self)
 
-    if not TYPE_CHECKING:
+    if TYPE_CHECKING:  # scikit-learn's own, borrowed
+
+        def get_metadata_routing(self) -> Any: ...
+        def set_fit_request(self, **requests: bool | str | None) -> Self: ...
+        def set_predict_request(self, **requests: bool | str | None) -> Self: ...
+        def set_score_request(self, **requests: bool | str | None) -> Self: ...
+
+    else:
 
         def __getattr__(self, name: str) -> Any:
             if not name.startswith("__") and "sklearn.base" in sys.modules and not hasattr(type(self), name):

@@ -345,10 +345,10 @@ def _named(item: Any) -> Any:
 #
 # All decisions are made on held-out queries, which no member was trained on. A member is dropped if the committee is
 # better without it by more than `DROPPED_FROM` standard errors of the mean difference over queries. The best single
-# feature takes the committee's place only if it is clearly better, by more than `FLOOR_FROM` of them; where it was
-# less, the committee was the better one on new queries in most trials. Its expected quality is computed the same way,
-# with one more precaution: the members that count for a fold are those chosen on the other folds. Members have equal
-# weights: fitted weights gained nothing above noise.
+# feature takes the committee's place only if it is clearly better, by more than `FLOOR_FROM` of them, or than what is
+# expected of the committee; where it was less, the committee was the better one on new queries in most trials. Its
+# expected quality is computed the same way, with one more precaution: the members that count for a fold are those
+# chosen on the other folds. Members have equal weights: fitted weights gained nothing above noise.
 
 
 DROPPED_FROM = 1.0
@@ -425,13 +425,21 @@ class MemberFacts:
 
 
 @dataclass(frozen=True)
+class LeftOut:
+    """Candidates that could not be trained on the data, and why."""
+
+    names: tuple[str, ...]
+    why: str
+
+
+@dataclass(frozen=True)
 class Committee:
     """The members of a committee, why they are in it, and its expected quality.
 
     `held_out`: what decided: ``5-fold cross-validation``, ``validation data``, …. `n_queries`: queries that were held
     out. `members`: all candidates that were trained. `feature`: the best single feature. `expectation`: None if no
     query could be held out. `floor`: whether the best single feature is the model, being clearly better than the
-    members. `unfinished`: candidates that were not finished in time.
+    members. `unfinished`: candidates that were not finished in time. `left_out`: those that cannot use the features.
     """
 
     measure: str
@@ -442,6 +450,7 @@ class Committee:
     expectation: Expectation | None
     floor: bool
     unfinished: tuple[str, ...]
+    left_out: LeftOut | None = None
 
     @property
     def kept(self) -> tuple[MemberFacts, ...]:
@@ -465,6 +474,8 @@ class Committee:
         if alone:
             lines.append(("alone", "; ".join(alone) + f" ({self.measure}, {self.held_out})"))
         lines += [("", line) for line in remarks]
+        if self.left_out is not None:
+            lines.append(("left out", f"{'; '.join(self.left_out.names)}: {self.left_out.why}"))
         if self.expectation is None:
             lines.append(("expect", "unknown: only one query has an order to learn, so none can be held out"))
         else:
@@ -482,6 +493,7 @@ class Committee:
             "best_feature": self.feature,
             "is_best_feature": self.floor,
             "unfinished": list(self.unfinished),
+            **({} if self.left_out is None else {"left_out": list(self.left_out.names)}),
             **({} if self.expectation is None else self.expectation.to_dict()),
         }
 
@@ -545,11 +557,23 @@ class HeldOut:
             members = self.stay(remaining)
             values = of_feature if self.is_below_feature(members, remaining) else self.values(members)
             of_query[held_out] = values[held_out]
-        return Expectation(
-            interval_of(of_query, self.weights),
-            interval_of(of_feature, self.weights),
-            interval_of(of_query - of_feature, self.weights),
-        )
+        return self._against_feature(of_query)
+
+    def decided(self) -> tuple[tuple[int, ...], bool, Expectation]:
+        """The members that stay, whether the best single feature takes their place, and what to expect.
+
+        The feature does so too if the expectation alone, whose choices are made without the queries it is about, is
+        clearly below it: no model is written that is called clearly worse than a feature.
+        """
+        members, expectation = self.stay(), self.expectation()
+        if expectation.difference.high < 0:
+            return members, True, self._against_feature(self.values_of(self.feature))
+        return members, self.is_below_feature(members), expectation
+
+    def _against_feature(self, values: Array) -> Expectation:
+        of_feature = self.values_of(self.feature)
+        compared = (values, of_feature, values - of_feature)
+        return Expectation(*(interval_of(column, self.weights) for column in compared))
 
 
 def _mean(values: Array, weights: Array) -> tuple[float, float, int]:

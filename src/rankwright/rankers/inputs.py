@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from rankwright.data.dataset import RankingData, stored
 from rankwright.data.places import Place, place_of
 from rankwright.data.threads import threads_of
 from rankwright.errors import InputError, InputWarning
-from rankwright.io.frames import frame_features, has_categories, has_qid, split_qid
+from rankwright.io.frames import check_labels_apart, frame_features, has_categories, has_qid, split_qid
 from rankwright.rankers.estimator import Estimator
 from rankwright.rankers.facts import Kind, Notice
 from rankwright.rankers.weights import in_own_order
@@ -25,6 +26,15 @@ _EVAL_SET = "expected a RankingData, (X, y, qid), or (X, y) with eval_qid, eval_
 _IN_SKLEARN = (
     "in scikit-learn's functions give X as a data frame with a column qid, switch metadata routing on and pass qid, "
     "or give a function of (ranker, X, y) as scoring"
+)
+_TO_FIT = (
+    "scikit-learn passes groups to the splitter, not to fit: give X as a data frame with a column qid "
+    "(pandas.DataFrame(X).assign(qid=qid)), or switch metadata routing on and pass qid"
+)
+_PIPELINE = "sklearn.pipeline"
+_PAST_STEPS = (
+    "of a pipeline, fit sees what the steps before have left: switch metadata routing on and pass qid, or let them "
+    "keep a data frame with its column qid (a ColumnTransformer with remainder='passthrough' and set_output)"
 )
 _FILL = "fill them (scikit-learn's SimpleImputer, numpy.nan_to_num)"
 _TREES = "train trees (LambdaMART, McRank, or AutoRanker, which has some), which take them"
@@ -51,8 +61,27 @@ def check_one_query(n_rows: int, n_trained: int, stacklevel: int) -> None:
     if n_trained > 1:
         problem = f"no qid: training had {n_trained:,} queries, and these {n_rows:,} rows would be taken as one"
         raise InputError(f"{problem}; pass qid=…, or group=…; {_IN_SKLEARN}")
+    refuse_in_searches(n_rows)
     problem = f"no qid: all {n_rows:,} rows are taken as one query; pass qid=…, or group=…"
-    warnings.warn(f"{problem}, or a data frame with a column qid", InputWarning, stacklevel=stacklevel + 1)
+    where = "; in a pipeline as STEP__qid=…, or with metadata routing" if _PIPELINE in _modules_calling() else ""
+    warnings.warn(f"{problem}, or a data frame with a column qid{where}", InputWarning, stacklevel=stacklevel + 1)
+
+
+def refuse_in_searches(n_rows: int) -> None:
+    """Refuse rows without query ids in scikit-learn's cross-validation and searches, which choose by it."""
+    modules = _modules_calling()
+    if any(module.startswith("sklearn.model_selection.") for module in modules):
+        remedy = _PAST_STEPS if _PIPELINE in modules else _TO_FIT
+        raise InputError(f"no qid: these {n_rows:,} rows would be taken as one query; {remedy}")
+
+
+def _modules_calling() -> set[str]:
+    """The modules on the stack: what scikit-learn passes does not tell which of its functions calls."""
+    modules, frame = set(), sys._getframe(1).f_back
+    while frame is not None:
+        modules.add(str(frame.f_globals.get("__name__")))
+        frame = frame.f_back
+    return modules
 
 
 def check_values(place: Place, role: str, allow_missing: bool, threads: int = 1, *, summed: bool = False) -> None:
@@ -152,7 +181,9 @@ class Gathering(Estimator):
             return X
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        X, qid = split_qid(X, qid, group) if reset else self._split_qid(X, qid, group)
+        X, qid = self._split_qid(X, qid, group, reset=reset)
+        if reset:
+            check_labels_apart(X, y)
         if has_categories(X):
             return self._gather_frame(X, y, qid, group, reset)
         X, y = self._checked(X, y, reset=reset, y_numeric=True, finite=False)
@@ -192,9 +223,9 @@ class Gathering(Estimator):
             return self._gather(data, None, None, None, reset=True)
         return data.matched_to(self.n_features_in_, self._names())
 
-    def _split_qid(self, X: Any, qid: Array | None, group: Array | None) -> tuple[Any, Any]:
-        """Features and query ids of new data; a feature that the training data called qid stays a feature."""
-        return (X, qid) if "qid" in (self._names() or ()) else split_qid(X, qid, group)
+    def _split_qid(self, X: Any, qid: Any, group: Any, *, reset: bool = False) -> tuple[Any, Any]:
+        """Features and query ids; in new data, a feature that the training data called qid stays a feature."""
+        return split_qid(X, qid, group, None if reset else self._names())
 
     def _validation(self, eval_set: Any, eval_qid: Any = None, eval_group: Any = None) -> RankingData | None:
         """The validation data, its columns those of the training data."""

@@ -16,7 +16,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -183,6 +183,7 @@ MEASURE = Rule("a measure such as 'ndcg@10'", _is_measure)
 FUNCTION = Rule("a function", callable)
 DEVICE = Rule("cpu or cuda", lambda value: isinstance(value, str) and value in ("cpu", "cuda"))
 THREADS = Rule("a number of threads, or -1 for all cores", lambda value: _is_integer(value) and value != 0)
+Seed: TypeAlias = int | np.random.RandomState | None
 SEED = Rule(
     f"a whole number from 0 to {_SEEDS - 1}, or a RandomState",
     lambda value: (_is_integer(value) and 0 <= value < _SEEDS) or isinstance(value, np.random.RandomState),
@@ -263,7 +264,7 @@ def one_of(*names: str) -> Rule:
     return Rule(expected, lambda value: isinstance(value, str) and value in names, names=names)
 
 
-def seed_of(random_state: int) -> int:
+def seed_of(random_state: Seed) -> int:
     """The seed that ``random_state`` asks for: a random one for None, one drawn from a RandomState."""
     if random_state is None:
         return int(np.random.default_rng().integers(np.iinfo(np.int32).max))

@@ -79,8 +79,9 @@ def weigh(
     """The data without documents of weight 0, and the weights of the rest.
 
     `sample_weight`, `winning`, `pair`: one per row, in the caller's order of rows. `query_weight`: one per query as
-    ``{qid: weight}``, or per row, averaged. `queries`: one weight per query, in the data's order of queries. `winning`:
-    a factor for clicks. `pair`: the same number for rows of the same query and document.
+    ``{qid: weight}``, or as a list in the order in which queries first appear; or per row, averaged. `queries`: one
+    weight per query, in the data's order of queries. `winning`: a factor for clicks. `pair`: the same number for rows
+    of the same query and document.
     """
     if not data.n_docs:
         raise InputError("the data has no documents; expected at least one")
@@ -137,7 +138,10 @@ def _of_queries(data: RankingData, query_weight: Any, queries: Array | None) -> 
     if isinstance(query_weight, Mapping):
         return _to_one(weights_by_query(data, query_weight, "query_weight"))
     if query_weight is not None:
-        return _mean_per_query(data, _row_weights(data, query_weight, "query_weight"))
+        weights = _numbers(query_weight, "query_weight")
+        if weights.shape == (data.n_queries,) and data.n_queries != data.n_docs:
+            return _to_one(_checked(weights, "query_weight"))
+        return _mean_per_query(data, _row_weights(data, weights, "query_weight", "row or query"))
     return np.ones(data.n_queries)
 
 
@@ -146,7 +150,9 @@ def weights_by_query(data: RankingData, given: Mapping[Any, float], name: str) -
     queries = data.query_ids.tolist()
     missing = [query for query in queries if query not in given]
     if missing:
-        raise InputError(f"{name} has no entry for query {missing[0]!r}")
+        example = next(iter(given), None)
+        hint = f"; it has {len(given):,}, such as {example!r}" if given else ", nor for any other"
+        raise InputError(f"{name} has no entry for query {missing[0]!r}{hint}")
     return _checked(_numbers([given[query] for query in queries], name), name)
 
 
@@ -162,10 +168,10 @@ def _to_one(weights: Array) -> Array:
     return weights / largest if largest > 0 else weights
 
 
-def _row_weights(data: RankingData, values: Any, name: str) -> Array:
+def _row_weights(data: RankingData, values: Any, name: str, of: str = "row") -> Array:
     array = _numbers(values, name)
     if array.shape != (data.n_docs,):
-        raise InputError(f"{data.n_docs} rows but {name} of shape {array.shape}; expected one weight per row")
+        raise InputError(f"{data.n_docs} rows but {name} of shape {array.shape}; expected one weight per {of}")
     return np.asarray(in_own_order(_to_one(_checked(array, name)), data))
 
 

@@ -334,6 +334,7 @@ class MadeFeatures:
     `without_candidates`: queries without candidates; not in the data. `without_judgements`: queries without judgements;
     not in the data. `unknown_documents`: number of judged or retrieved documents that are not in the index.
     `missed_documents`: number of relevant documents in the index (label above 0) that are not among the candidates.
+    `judged_documents`: number of rows that have a judgement; the others have label 0.
     """
 
     data: RankingData
@@ -341,6 +342,7 @@ class MadeFeatures:
     without_judgements: list[str]
     unknown_documents: int
     missed_documents: int
+    judged_documents: int = 0
 
 
 def make_features(
@@ -403,6 +405,7 @@ def make_features(
     texts = {str(query): text for query, text in dict(queries).items()}
     judged = None if qrels is None else _TableDocs(index, qrels, texts)
     wanted = _judged_only(texts, judged)
+    _check_indexed(index, judged)
     listed = _candidate_docs(index, features, candidates, judged, wanted)
     maker = Maker(features, threads, table, len(names), depth)
     candidate_docs = None if listed is None else listed.docs
@@ -418,7 +421,7 @@ def make_features(
     indptr = sizes_to_indptr(np.concatenate([np.diff(block.indptr) for block in blocks]))
     docs = np.concatenate([block.docs for block in blocks])
     X = _joined(blocks, len(docs), len(names))
-    labels, n_missed = _labels(judged, kept, indptr, docs)
+    labels, n_missed, n_judged = _labels(judged, kept, indptr, docs)
     qid, used = np.repeat(np.array(kept), np.diff(indptr)), set(kept)
     return MadeFeatures(
         RankingData.from_arrays(
@@ -428,6 +431,7 @@ def make_features(
         without_judgements=[query for query in texts if query not in wanted],
         unknown_documents=len(set().union(*(source.unknown for source in (judged, listed) if source is not None))),
         missed_documents=n_missed,
+        judged_documents=n_judged,
     )
 
 
@@ -462,6 +466,16 @@ def _judged_only(texts: dict[str, str], judged: _TableDocs | None) -> dict[str, 
     return wanted
 
 
+def _check_indexed(index: Index, judged: _TableDocs | None) -> None:
+    """Reject judgements of which no document is in the index: every label would be 0."""
+    if judged is None or not judged.unknown or any(len(docs) for docs in judged.docs.values()):
+        return
+    first = min(judged.unknown)[1].decode("utf-8", "replace")
+    problem = f"none of the {len(judged.unknown):,} judged documents (such as {first!r}) is in the index"
+    hint = f" (which has {index.doc_id(0)!r})" if index.n_docs else ""
+    raise InputError(f"{problem}{hint}; expected the same document ids in both")
+
+
 def _candidate_docs(
     index: Index, columns: Columns, candidates: str | TrecTable, judged: _TableDocs | None, queries: Mapping[str, str]
 ) -> _TableDocs | None:
@@ -490,18 +504,19 @@ def _joined(blocks: Sequence[Block], n_rows: int, n_features: int) -> Array:
     return X
 
 
-def _labels(judged: _TableDocs | None, queries: Sequence[str], indptr: Array, docs: Array) -> tuple[Array, int]:
-    """The label of every row, and the number of relevant documents without a row."""
-    labels = np.zeros(len(docs))
+def _labels(judged: _TableDocs | None, queries: Sequence[str], indptr: Array, docs: Array) -> tuple[Array, int, int]:
+    """The label of every row, the number of relevant documents without a row, and that of rows with a judgement."""
+    labels, n_judged = np.zeros(len(docs)), 0
     if judged is None:
-        return labels, 0
+        return labels, 0, 0
     for query, start, stop in zip(queries, indptr[:-1].tolist(), indptr[1:].tolist(), strict=True):
         judged_docs, values = judged.docs[query], np.maximum(judged.values[query], 0.0)
         place = np.minimum(np.searchsorted(docs[start:stop], judged_docs), stop - start - 1)
         has_row = docs[start:stop][place] == judged_docs
         labels[start:stop][place[has_row]] = values[has_row]
+        n_judged += int(has_row.sum())
     n_relevant = sum(int((values > 0).sum()) for values in judged.values.values())
-    return labels, n_relevant - int((labels > 0).sum())
+    return labels, n_relevant - int((labels > 0).sum()), n_judged
 
 
 def _ids(index: Index, docs: Array) -> Array:

@@ -76,7 +76,7 @@ def read_queries(
         The part of a TREC topic to use as the query: ``title``, ``description``, ``narrative``, or several joined by
         ``+``.
     columns : mapping, optional
-        Columns by role, ``qid`` and ``query``; by default found by name.
+        Columns by role, ``qid`` and ``query``, and ``docid`` of a table of judgements; by default found by name.
     progress : callable, optional
         Called with (bytes read, total bytes).
 
@@ -160,8 +160,9 @@ class _OfTable:
         given = {role: name for role, name in (columns or {}).items() if role in ("qid", "query")}
         check_columns(given, names, path, line)
         text, key = find(names, "query", columns, _TEXTS), find(names, "qid", columns, _IDS)
-        is_judged = find(names, "docid", None, _DOCUMENTS) is not None
-        if is_judged and key is not None and plain(key) in ("id", "_id"):
+        document = find(names, "docid", columns, _DOCUMENTS)
+        is_judged = document is not None
+        if is_judged and key is not None and (key == document or plain(key) in ("id", "_id")):
             key = None  # of the document
         if text is None:
             expected = f"one for the query ({', '.join(_TEXTS)}) and one for its id ({', '.join(_IDS)})"

@@ -322,8 +322,8 @@ def _binned(
 
 def _weights(model: Any, data: RankingData) -> Array:
     """The weights of a linear model, in the order of the data's features."""
-    if not isinstance(model, LinearModel):
-        raise InputError("not a linear model over these features; expected one to continue from")
+    if not isinstance(model, LinearModel) or model.missing is not None:
+        raise InputError("not a linear model over these features alone; expected one to continue from")
     names = data.feature_names
     if model.feature_names is not None and names is not None and model.feature_names != names:
         weights = dict(zip(model.feature_names, model.coef.tolist(), strict=True))
