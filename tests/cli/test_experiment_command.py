@@ -1,10 +1,12 @@
 """`rankwright experiment`: written, checked, run, shown; exit codes."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from tests.experiments.experiment_files import TRIALS, write_all, write_experiment
 
-from rankwright import RankingData
+from rankwright import RankingData, read_run
 from rankwright.cli import main as program
 from rankwright.experiments import running
 from rankwright.io.letor import write_letor
@@ -95,6 +97,35 @@ def test_an_interruption_says_how_to_go_on(folder, capsys, monkeypatch):
     code, _, err = run(capsys, "run", "exp.toml", "--threads", "1")
     assert code == 130
     assert "finished results are in exp-results; run the same command again to resume" in err
+
+
+def test_an_interrupted_extension_says_where_its_results_are(folder, capsys, monkeypatch):
+    run(capsys, "run", "exp.toml", "--threads", "1")
+    before = run(capsys, "table", "exp-results")[1]
+
+    def pressed(cell):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(running, "run_cell", pressed)
+    text = Path("exp.toml").read_text() + '[[method]]\nname = "second"\nmethod = "feature:2"\n'
+    Path("exp.toml").write_text(text)
+    code, _, err = run(capsys, "run", "exp.toml", "--threads", "1")
+    assert code == 130
+    where = "those of the changed file so far are in exp-results/unfinished\nrun the same command again to resume"
+    assert where in err
+    code, out, err = run(capsys, "table", "exp-results")
+    assert (code, out) == (0, before)
+    assert "exp-results/unfinished" in err
+    assert "of 9 cells are missing" in run(capsys, "table", "exp-results/unfinished")[1]
+
+
+def test_runs_on_request(folder, capsys):
+    code, _, err = run(capsys, "run", "exp.toml", "--threads", "1", "--runs", "annotated")
+    assert code == 0
+    assert "wrote the rankings to exp-results/runs" in err
+    path = next(Path("exp-results/runs").rglob("*.run"))
+    assert path.read_text().startswith("# ir_metadata.start\n# tag: ")
+    assert "documents" in str(read_run(path))
 
 
 def test_progress_in_a_log_and_on_a_terminal(folder, capsys, monkeypatch):

@@ -8,8 +8,8 @@ from experiment_files import write_all, write_experiment
 from rankwright.data.dataset import RankingData
 from rankwright.data.trec_table import TrecTable
 from rankwright.evaluation.evaluate import Judgements
-from rankwright.experiments import Results, cells, run_experiment
-from rankwright.experiments.cells import relevant_counts, top_documents
+from rankwright.experiments import Results, run_experiment, testing
+from rankwright.experiments.testing import relevant_counts, top_documents
 
 
 def made(ids=True, n=14, seed=0):
@@ -50,7 +50,7 @@ def test_judgements_say_what_is_not_judged():
 
 
 def test_as_many_queries_as_are_kept(monkeypatch):
-    monkeypatch.setattr(cells, "MOST_QUERIES", 2)
+    monkeypatch.setattr(testing, "MOST_QUERIES", 2)
     data, *_, scores = made()
     assert len(top_documents(data, scores)) == 2
 

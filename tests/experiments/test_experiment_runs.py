@@ -23,7 +23,7 @@ from rankwright.models.saving import load_model
 from rankwright.reports import write_report
 from rankwright.training.train import Plan
 
-TIMES = ("seconds_train", "seconds_tune")
+TIMES = ("seconds_train", "seconds_tune", "cpu_tune")
 FIXED = """
 [experiment]
 measures = ["AP"]
@@ -167,10 +167,11 @@ def test_only_what_has_changed_is_computed_again(folder, monkeypatch):
     run_experiment(path)
     assert [name for _, _, name in computed] == ["svm-map"] * 3
     computed.clear()
-    path.write_text(TRIALS.replace("[0.1, 1, 10]", "[0.1, 1]").replace('"AP", ', ""))
-    run_experiment(path)
-    assert len(computed) == 6
-    computed.clear()
+    path.write_text(TRIALS.replace("[0.1, 1, 10]", "[0.1, 1]").replace('"AP", ', '"RR", ') + "# empty")
+    path.write_text(path.read_text().replace("baseline =", 'convention = "trec"\nempty = 1\nbaseline ='))
+    frame = run_experiment(path).per_query()
+    assert set(frame["measure"]) == {"RR", "nDCG@5"}
+    assert computed == []  # measures and conventions are computed from the scores that are kept
     write_letor(made(77, 30), folder / "all.txt")
     run_experiment(path)
     assert len(computed) == 6

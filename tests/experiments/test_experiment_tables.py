@@ -21,9 +21,10 @@ def write_results(folder, tests=("wilcoxon",), correction="holm", missing=0, dat
     rng = np.random.default_rng(0)
     lines = []
     for name in data:
+        tested = [rng.permutation(QUERIES)[:12] for _ in range(SPLITS)]
         for method in METHODS:
             for split in range(1, SPLITS + 1):
-                for query in rng.permutation(QUERIES)[:12]:
+                for query in tested[split - 1]:
                     hard = np.sin(query) ** 2 * 0.3
                     for measure in ("AP", "RR"):
                         gain = 0.2 if (name, method) == ("a", "svm-map") else 0.0

@@ -225,3 +225,26 @@ def test_bad_input_is_one_line(both):
     assert not target.exists()
     with pytest.raises(InputError, match="cannot be written"):
         write_comparison(both / "old", both / "new", both / "no" / "c.html")
+
+
+def test_settings_of_methods_with_a_colon_and_the_experiment_files(both):
+    entries = {
+        name: {"methods": [{"name": "adapt:auto", "parameters": {"leaves": leaves}}, {"name": f"only {name}"}]}
+        for name, leaves in (("old", 4), ("new", 8))
+    }
+    for name, entry in entries.items():
+        manifest = json.loads((both / name / "manifest.json").read_text())
+        (both / name / "manifest.json").write_text(json.dumps(manifest | entry))
+    page = compared(both)
+    assert ["method adapt:auto: parameters leaves", "4", "8"] in page.tables["What differs in what was run"]
+    assert not any("only" in row[0] for row in page.tables["What differs in what was run"])
+    assert "The experiment files" not in words(page)
+    for name, leaves in (("old", 4), ("new", 8)):
+        (both / name / "experiment.toml").write_text(f"# <b>{EVIL}\nleaves = {leaves}\n")
+    text = (both / "c.html").read_text()
+    assert "The experiment files" not in text
+    page = compared(both)
+    text = (both / "c.html").read_text()
+    assert "<del>-leaves = 4</del>" in text
+    assert "<ins>+leaves = 8</ins>" in text
+    assert "<b>" + EVIL not in text

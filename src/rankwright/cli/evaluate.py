@@ -72,7 +72,11 @@ _SUBTOPICS_HELP = "The second column of the qrels is the subtopic, for alpha_nDC
 _STRATA_HELP = "The qrels have five columns, the fourth of them the stratum, for xinfAP."
 _SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 _TEST_HELP = "Significance test; repeat for several.  [default: all]"
-_CORRECTION_HELP = "Correction for the number of systems compared on a measure."
+_CORRECTION_HELP = (
+    "Correction for the number of systems compared on a measure; fdr is Benjamini and Hochberg's, for the false "
+    "discovery rate."
+)
+_PAIRS_HELP = "Compare all pairs of systems, too, by Tukey's HSD by randomisation; with --format csv, only these."
 _RESAMPLES_HELP = "Resamples of the randomisation test and the bootstrap."
 _PLOT_HELP = "Plot the systems by depth of the ranking and by query into a .png or .svg file; may be repeated."
 _POWER_HELP = "Show how many queries would be needed to see each difference with this probability, such as 0.8."
@@ -274,11 +278,12 @@ def _read_scores(file: Detected, data: RankingData, features: str, progress: Cal
 @click.argument("systems", metavar="RUN|SCORES...", nargs=-1, required=True, type=click.Path())
 @_measure_options
 @click.option("--test", "tests", multiple=True, type=click.Choice(list(TESTS)), help=_TEST_HELP)
-@click.option("--correction", type=click.Choice(CORRECTIONS), default="holm", help=_CORRECTION_HELP)
+@click.option("--correction", type=click.Choice(list(CORRECTIONS)), default="holm", help=_CORRECTION_HELP)
 @click.option("--confidence", type=_SHARE, default=0.95, help="Confidence level of the bootstrap intervals.")
 @click.option("--resamples", "n_resamples", type=Integer(1), default=9999, help=_RESAMPLES_HELP)
 @seed_option()
 @click.option("--power", type=click.FloatRange(0.05, 1, min_open=True, max_open=True), metavar="P", help=_POWER_HELP)
+@click.option("--pairs", is_flag=True, help=_PAIRS_HELP)
 @click.option("-q", "--per-query", is_flag=True, help="Show every query, too: all values, and differences.")
 @click.option("--rbo", type=_SHARE, metavar="P", help=_RBO_HELP)
 @click.option("--plot", "plots", multiple=True, type=FILE, help=_PLOT_HELP)
@@ -302,6 +307,7 @@ def compare_command(
     Examples:
       rankwright compare qrels.txt bm25.run mine.run yours.run -m nDCG@10
       rankwright compare test.txt old.scores new.scores --test wilcoxon --format latex
+      rankwright compare qrels.txt bm25.run mine.run yours.run -m AP --correction fdr --pairs
       rankwright compare test.txt old.scores new.scores -m nDCG@10 --plot curves.png --plot-query 12
 
     Queries are matched by id. p-values are two-tailed and corrected for the number of systems. --plot draws the first
@@ -312,7 +318,8 @@ def compare_command(
     if rbo is not None and not all(Path(path).is_file() for path in (baseline, *systems)):
         raise InputError("--rbo reads the runs twice; expected files, not pipes")
     check_plots(plots, plots, [Path(path) for path in (judgements, baseline, *systems)])
-    tested = {name: options.pop(name) for name in ("tests", "correction", "confidence", "n_resamples", "power")}
+    settings = ("tests", "correction", "confidence", "n_resamples", "power", "pairs")
+    tested = {name: options.pop(name) for name in settings}
     tested["tests"] = tested["tests"] or tuple(TESTS)
     shown = [parse_measure(measure) for measure in options.pop("measures") or DEFAULT_MEASURES]
     drawn = next((measure for measure in shown if measure.cutoff is not None), parse_measure("nDCG@10"))

@@ -26,9 +26,14 @@ _THREADS_HELP = (
     "Number of methods to train in parallel; the results do not depend on it.  "
     "[default: all cores; with --device cuda, at most 4]"
 )
+_RUNS_HELP = (
+    "Write all rankings as TREC runs, a file per data set, method and split, to runs/ in the results folder; annotated "
+    "ones begin with their ir_metadata, which trec_eval does not read."
+)
 _INTERVAL = 0.2  # seconds between two updates of the line on a terminal
 _LOG_INTERVAL = 10.0  # and of lines in a log
 _SHOWN_FAILURES = 20
+_KINDS = ["means", "criterion", "times", "pairs", "splits", "ablation"]
 
 
 @click.group("experiment", cls=SuggestingGroup, no_args_is_help=False)
@@ -95,6 +100,7 @@ def check(ctx: click.Context, file: Path, data: Path | None, plugins: bool) -> N
 @click.option("--threads", type=Integer(1), metavar="N", help=_THREADS_HELP)
 @click.option("--data", type=FILE, metavar="FOLDER", help=_DATA_HELP)
 @output_option("Results folder, instead of the output in FILE.", "output", metavar="FOLDER", required=False)
+@click.option("--runs", type=click.Choice(["plain", "annotated"]), help=_RUNS_HELP)
 @device_option
 @click.option("--plugins", is_flag=True, help=_PLUGINS_HELP)
 @click.pass_context
@@ -104,13 +110,16 @@ def run(
     threads: int | None,
     data: Path | None,
     output: Path | None,
+    runs: str | None,
     device: str | None,
     plugins: bool,
 ) -> None:
     """Run the experiment in FILE, or resume it after an interruption.
 
-    Results are written after every method on every split: run the same command again to resume. They are plain files:
-    per_query.csv, runs.csv, paths.csv, rounds.csv, health.csv, queries.csv, rankings.csv, manifest.json.
+    Every method on every split is kept when it is finished: run the same command again to resume. Measures are computed
+    from the scores that are kept: after adding one to FILE, run it again, and nothing is trained. Results are plain
+    files: per_query.csv, runs.csv, paths.csv, rounds.csv, health.csv, queries.csv, rankings.csv, manifest.json.
+    Finished results stay until those that replace them are complete; meanwhile these are in the folder "unfinished".
 
     --device is for all methods that do not set one under parameters. Results of a GPU and of the CPU, which agree but
     for rounding, are kept apart.
@@ -120,6 +129,7 @@ def run(
       rankwright experiment run exp.toml
       rankwright experiment run exp.toml --threads 4 --data ~/letor
       rankwright experiment run exp.toml --device cuda
+      rankwright experiment run exp.toml --runs plain
     """
     from rankwright.experiments.checks import load_experiment
     from rankwright.experiments.running import default_jobs, run_experiment
@@ -130,11 +140,14 @@ def run(
     try:
         n_jobs = threads or default_jobs(device)
         typed = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
-        results = run_experiment(experiment, n_jobs=n_jobs, output=output, device=device, progress=line, command=typed)
+        results = run_experiment(
+            experiment, n_jobs=n_jobs, output=output, device=device, progress=line, command=typed, runs=runs
+        )
     except KeyboardInterrupt:
         line.clear()
         folder = output or experiment.output
-        inform(f"finished results are in {folder}; run the same command again to resume")
+        where = "" if _show_unfinished(folder) else f"finished results are in {folder}; "
+        inform(f"{where}run the same command again to resume")
         raise click.Abort from None
     finally:
         line.clear()
@@ -143,6 +156,9 @@ def run(
             inform(f"{data_set['name']}: {entry['text']}")
     _warn_of_useless(results)
     click.echo(results.table("means"), nl=False)
+    _show_unfinished(output or experiment.output)
+    if runs is not None:
+        inform(f"wrote the rankings to {(output or experiment.output) / 'runs'}")
     counts = results.manifest["cells"]
     inform(f"{counts['done']} of {counts['total']} cells in {results.folder} ({_time(time.monotonic() - began)})")
     if results.failures:
@@ -152,7 +168,7 @@ def run(
 
 @command.command("table")
 @click.argument("folder", metavar="FOLDER", type=FILE)
-@click.option("--kind", type=click.Choice(["means", "criterion", "times"]), default="means", help="Table to show.")
+@click.option("--kind", type=click.Choice(_KINDS), default="means", help="Table to show.")
 @click.option(
     "--format",
     "form",
@@ -165,16 +181,20 @@ def table(folder: Path, kind: str, form: str) -> None:
 
     means: every method on every data set, with significance, wins and losses against the baseline. criterion: rows are
     the measures trained for, columns the measures tested on, the best of each column marked. times: seconds to train
-    the chosen model and everything that was tried, and their ratios to the baseline.
+    the chosen model and everything that was tried, their ratios to the baseline, and CPU seconds. pairs: all pairs of
+    methods, by Tukey's HSD by randomisation. splits: every split or fold. ablation: what each method changes of the
+    baseline, and the difference that it makes.
 
     \b
     Example:
       rankwright experiment table python-docs-results
+      rankwright experiment table python-docs-results --kind pairs
       rankwright experiment table python-docs-results --kind criterion --format latex
     """
     from rankwright.experiments.results import Results
 
     print_table(Results.open(folder).table(kind, form), is_csv=form == "csv")
+    _show_unfinished(folder)
 
 
 @command.command("report")
@@ -202,6 +222,19 @@ def report(folder: Path, other: Path | None, target: Path | None, title: str | N
             named = target or other / "comparison.html"
             path = write_comparison(folder, other, named, title=title, progress=update)
     inform(f"wrote {path}")
+    _show_unfinished(other or folder)
+
+
+def _show_unfinished(folder: Path) -> bool:
+    """Say that there are newer results beside the finished ones, if there are."""
+    from rankwright.reports.results import MANIFEST, UNFINISHED, read_manifest
+
+    newer = folder / UNFINISHED
+    if not (newer / MANIFEST).is_file():
+        return False
+    when = str(read_manifest(folder).get("finished", "")).partition("T")[0]
+    inform(f"{folder} has the results that were finished {when}; those of the changed file so far are in {newer}")
+    return True
 
 
 def _show_cleaning_of(experiment: Experiment) -> None:

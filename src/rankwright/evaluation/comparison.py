@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,8 +20,11 @@ from rankwright.evaluation.evaluate import JUDGED, Evaluation, check_alike, shar
 from rankwright.evaluation.significance import (
     CORRECTIONS,
     TESTS,
+    all_pairs,
     bootstrap_intervals,
     corrected,
+    effect_size,
+    interval_level,
     p_value,
     queries_needed,
 )
@@ -39,10 +44,12 @@ class Difference:
 
     `system`, `measure`: what is compared. `queries`: queries that both have. `mean`, `baseline_mean`, `difference`:
     means over these queries, and the mean difference. `wins`, `ties`, `losses`: number of queries on which the system
-    is better, equal, worse. `interval`: confidence interval of the mean difference. `p`, `p_corrected`: by test: the
+    is better, equal, worse. `interval`: confidence interval of the mean difference, as wide as the correction makes it.
+    `p`, `p_corrected`: by test: the
     p-value, raw and corrected for the number of systems compared on this measure. `queries_needed`: queries with which
     a paired t-test would find this difference with the probability asked for, if it is the true one. None: not asked,
-    no difference, or a million queries would not do.
+    no difference, or a million queries would not do. `effect_size`: the mean difference over the standard deviation of
+    the differences; nan if that is 0.
     """
 
     system: str
@@ -58,11 +65,28 @@ class Difference:
     p: dict[str, float]
     p_corrected: dict[str, float]
     queries_needed: int | None = None
+    effect_size: float = float("nan")
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two systems on one measure, among all pairs: the mean difference of the first, its effect size, and p.
+
+    `queries`: those that all systems have. `p`: by Tukey's test by randomisation, which is for all pairs at once.
+    """
+
+    measure: str
+    system: str
+    other: str
+    queries: int
+    difference: float
+    effect_size: float
+    p: float
 
 
 @dataclass(frozen=True, repr=False)
 class Comparison(Displayed):
-    """All systems against the baseline on all measures, and the methods used."""
+    """All systems against the baseline on all measures, and the methods used; ``pairs`` if all pairs were asked for."""
 
     baseline: str
     baseline_means: dict[str, float]
@@ -76,6 +100,7 @@ class Comparison(Displayed):
     random_state: int
     power: float | None = None
     alpha: float = ALPHA
+    pairs: tuple[Pair, ...] = ()
 
     @property
     def method(self) -> tuple[str, ...]:
@@ -85,14 +110,27 @@ class Comparison(Displayed):
         if self.power is not None:
             condition = f"for {self.power:.0%} power of a two-tailed paired t-test at p < {self.alpha:.3g}"
             needed = [f"queries needed: {condition}, if the true difference is the one seen"]
-        name = self.correction.capitalize()
-        family = "not corrected" if name == "None" else f"{name}-corrected for the systems compared on a measure"
+        name = CORRECTIONS[self.correction]
+        is_corrected = self.correction != "none"
+        family = f"{name}-corrected for the systems compared on a measure" if is_corrected else "not corrected"
+        kinds = {"none": "", "fdr": ", corrected for the false coverage rate"}
+        together = kinds.get(self.correction, ", for all systems compared on a measure together (Bonferroni's)")
+        pairs = f"all pairs: Tukey's test by randomisation, which needs no correction; {self.n_resamples} resamples"
         return (
             f"p-values: two-tailed {tests}; {family}",
-            f"intervals: {self.confidence:.0%} bootstrap (BCa) of the mean difference; "
+            f"intervals: {self.confidence:.0%} bootstrap (BCa) of the mean difference{together}; "
             f"{self.n_resamples} resamples, seed {self.random_state}",
+            "effect: mean difference / standard deviation of the differences",
+            *([pairs] if self.pairs else []),
             *needed,
         )
+
+    @property
+    def disagreements(self) -> tuple[str, ...]:
+        """A sentence for every difference of which interval and first test do not say the same."""
+        settings = (self.tests[0] if self.tests else "", self.correction, self.confidence)
+        found = ((row, disagreement(row, *settings)) for row in self.differences)
+        return tuple(f"{row.system} on {row.measure}: {text}" for row, text in found if text)
 
     def _shown_table(self) -> Any:
         return importlib.import_module("rankwright.evaluation.render").comparison_table(self)
@@ -108,6 +146,24 @@ class Comparison(Displayed):
         return self.to_text()
 
 
+_ABOUT = {"wilcoxon": "the ranks of the differences", "sign": "how many queries are better"}
+
+
+def disagreement(row: Difference, test: str, correction: str, confidence: float = 1 - ALPHA) -> str:
+    """What it means if the interval excludes 0 and the test is not significant, or the reverse; empty if they agree."""
+    low, high = row.interval
+    excludes, p = low > 0 or high < 0, row.p_corrected.get(test, float("nan"))
+    if not math.isclose(confidence, 1 - ALPHA) or math.isnan(low + high + p) or excludes == (p < ALPHA):
+        return ""
+    seen = f"the interval {'excludes' if excludes else 'includes'} 0, but p = {p:.2g} by the {TESTS[test][0]}"
+    if test in _ABOUT:
+        return (
+            f"{seen}: the interval is about the mean difference, the test about {_ABOUT[test]}, so they need not agree"
+        )
+    wider = " and Bonferroni's intervals are wider than Holm's steps," if correction == "holm" else ""
+    return f"{seen}: they are computed in different ways,{wider} so take this difference as borderline"
+
+
 def comparison_rows(comparison: Comparison) -> list[dict[str, Any]]:
     """A row per measure and system, with all digits."""
     rows = []
@@ -119,6 +175,7 @@ def comparison_rows(comparison: Comparison) -> list[dict[str, Any]]:
         }
         row |= {name: getattr(difference, name) for name in ("queries", "mean", "baseline_mean", "difference")}
         row["low"], row["high"] = difference.interval
+        row["effect_size"] = difference.effect_size
         for kind, p_values in (("p", difference.p), ("p_corrected", difference.p_corrected)):
             row |= {f"{kind}_{test}": value for test, value in p_values.items()}
         rows.append(row | {name: getattr(difference, name) for name in ("wins", "ties", "losses", "queries_needed")})
@@ -159,6 +216,7 @@ def compare(
     n_resamples: int = 9999,
     random_state: int = 0,
     power: float | None = None,
+    pairs: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Comparison:
     """Compare systems with a baseline.
@@ -171,14 +229,18 @@ def compare(
         Name or position of the baseline.
     tests : sequence of {"t", "wilcoxon", "sign", "randomization"}
         Paired tests, two-tailed.
-    correction : {"holm", "bonferroni", "none"}
-        Correction for the number of systems compared on a measure.
+    correction : {"holm", "bonferroni", "fdr", "none"}
+        Correction for the number of systems compared on a measure: ``fdr`` bounds the false discovery rate (Benjamini
+        and Hochberg), the others the probability of one false finding or more.
     confidence : float
-        Level of the bootstrap intervals of the mean difference.
+        Level of the bootstrap intervals of the mean difference; for several systems all intervals of a measure hold
+        together with this confidence, as p-values are corrected together.
     n_resamples, random_state : int
         Number of resamples and random seed, for the randomisation test and the bootstrap.
     power : float, optional
         Compute how many queries would be needed to find each difference with this probability, such as 0.8.
+    pairs : bool
+        Compare all pairs of systems too, by Tukey's test by randomisation, on the queries that all have.
 
     Examples
     --------
@@ -227,7 +289,35 @@ def compare(
         random_state,
         power,
         alpha,
+        pairs_of(evaluations, n_resamples=n_resamples, random_state=random_state) if pairs else (),
     )
+
+
+def pairs_of(evaluations: Sequence[Evaluation], *, n_resamples: int = 9999, random_state: int = 0) -> tuple[Pair, ...]:
+    """All pairs of systems on all measures, on the queries for which every system has a value."""
+    names, pairs = [evaluation.name for evaluation in evaluations], []
+    for column, measure in enumerate(map(str, evaluations[0].measures)):
+        by_query = [dict(zip(e.query_ids.tolist(), e.values[:, column].tolist(), strict=True)) for e in evaluations]
+        rows = [[of.get(query, math.nan) for of in by_query] for query in by_query[0]]
+        values = np.array(rows).reshape(-1, len(names))
+        values = values[~np.isnan(values).any(axis=1)]
+        pairs += pairs_among(names, values, measure, n_resamples=n_resamples, random_state=random_state)
+    return tuple(pairs)
+
+
+def pairs_among(
+    names: Sequence[str], values: Array, measure: str, *, n_resamples: int, random_state: int
+) -> list[Pair]:
+    """All pairs on one measure; ``values`` has a row per query and a column per system."""
+    if not len(values):
+        raise InputError(f"the systems have no query in common on {measure}; all pairs need some")
+    p = all_pairs(values, n_resamples=n_resamples, random_state=random_state)
+    pairs = []
+    for (i, one), (j, other) in itertools.combinations(enumerate(names), 2):
+        gain = values[:, i] - values[:, j]
+        figures = len(values), float(gain.mean()), effect_size(gain), float(p[i, j])
+        pairs.append(Pair(measure, one, other, *figures))
+    return pairs
 
 
 def _baseline(evaluations: Sequence[Evaluation], baseline: str | int) -> Evaluation:
@@ -287,20 +377,23 @@ def differences_of(
     draws = {"n_resamples": n_resamples, "random_state": random_state}
     gains = [ours - theirs for ours, theirs in pairs.values()]
     rows: list[Difference] = []
-    intervals = bootstrap_intervals(gains, confidence=confidence, **draws)
-    for (system, (ours, theirs)), gain, interval in zip(pairs.items(), gains, intervals, strict=True):
+    found: dict[str, list[float]] = {test: [] for test in tests}
+    for done, gain in enumerate(gains, 1):
+        for test in tests:
+            found[test].append(p_value(test, gain, **draws))
+        if progress is not None:
+            progress(done)
+    level = interval_level(confidence, found[tests[0]] if tests else [1.0] * len(gains), correction)
+    intervals = bootstrap_intervals(gains, confidence=level, **draws)
+    adjusted = {test: corrected(values, correction) for test, values in found.items()}
+    for at, ((system, (ours, theirs)), gain) in enumerate(zip(pairs.items(), gains, strict=True)):
         wins, losses = int((gain > _TIE).sum()), int((gain < -_TIE).sum())
         ties = int((np.abs(gain) <= _TIE).sum())
-        p = {test: p_value(test, gain, **draws) for test in tests}
+        p, p_corrected = ({test: values[at] for test, values in of.items()} for of in (found, adjusted))
         needed = None if power is None else queries_needed(gain, power=power, alpha=alpha)
         means = float(ours.mean()), float(theirs.mean()), float(gain.mean())
-        rows.append(Difference(system, measure, len(gain), *means, wins, ties, losses, interval, p, {}, needed))
-        if progress is not None:
-            progress(len(rows))
-    for test in tests:
-        adjusted = corrected([row.p[test] for row in rows], correction)
-        for row, p_adjusted in zip(rows, adjusted, strict=True):
-            row.p_corrected[test] = p_adjusted
+        counts, more = (wins, ties, losses), (needed, effect_size(gain))
+        rows.append(Difference(system, measure, len(gain), *means, *counts, intervals[at], p, p_corrected, *more))
     return rows
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from rankwright.data.display import Tabled
 from rankwright.errors import InputError
-from rankwright.evaluation.comparison import ALPHA, Comparison, Difference, comparison_rows
+from rankwright.evaluation.comparison import ALPHA, Comparison, Difference, Pair, comparison_rows
 from rankwright.evaluation.evaluate import Evaluation, shared_notes
 
 FORMATS = ("text", "markdown", "latex", "csv", "json")
@@ -41,9 +41,11 @@ def render(
             more = {"per_query": _differences_dict(compared)} if compared else {}
             return json.dumps(plain({**dataclasses.asdict(result), **more}), indent=2, ensure_ascii=False) + "\n"
         if kind == "csv":
-            return csv_text(*(_difference_records(compared) if compared else _comparison_records(result)))
-        drawn = _DRAW[kind](comparison_table(result))
-        return f"{drawn}\n{_DRAW[kind](_differences_table(compared))}" if compared else drawn
+            records = pairs_records(result.pairs) if result.pairs else _comparison_records(result)
+            return csv_text(*(_difference_records(compared) if compared else records))
+        tables = [comparison_table(result), *([pairs_table(result.pairs)] if result.pairs else [])]
+        tables += [_differences_table(compared)] if compared else []
+        return "\n".join(map(_DRAW[kind], tables))
     if kind == "json":
         return json.dumps(plain(_evaluation_dict(result, per_query)), indent=2, ensure_ascii=False) + "\n"
     if kind == "csv":
@@ -93,7 +95,7 @@ def comparison_table(comparison: Comparison) -> Tabled:
     tests = tuple(f"p {_SHORT[test]}" for test in comparison.tests)
     interval = f"{comparison.confidence:.0%} interval"
     needed = ("queries needed",) if comparison.power is not None else ()
-    header = ("measure", "system", "mean", "diff", "diff %", interval, "w/t/l", *tests, *needed)
+    header = ("measure", "system", "mean", "diff", "diff %", interval, "effect", "w/t/l", *tests, *needed)
     rows: list[tuple[str, ...]] = []
     rules, best = set(), []
     for measure, mean in comparison.baseline_means.items():
@@ -103,8 +105,27 @@ def comparison_table(comparison: Comparison) -> Tabled:
         rows.extend(_difference_row(row)[: len(header)] for row in comparison.differences if row.measure == measure)
         best += _best(rows, range(first, len(rows)), 2)
     marks = f"* p < {ALPHA:g}" + ("" if comparison.correction == "none" else " after the correction")
-    notes = (*comparison.definitions, *comparison.method, marks, *comparison.notes)
+    notes = (*comparison.definitions, *comparison.method, marks, *comparison.disagreements, *comparison.notes)
     return Tabled(header, tuple(rows), notes, 2, frozenset(rules - {0}), frozenset(best))
+
+
+def pairs_table(pairs: Sequence[Pair]) -> Tabled:
+    """A row for every pair of systems on every measure."""
+    rows = [
+        (
+            pair.measure,
+            pair.system,
+            pair.other,
+            f"{pair.queries:,}",
+            f"{pair.difference:+.4f}",
+            effect(pair.effect_size),
+            _p(pair.p),
+        )
+        for pair in pairs
+    ]
+    header = ("measure", "system", "other", "queries", "diff", "effect", "p Tukey")
+    notes = (f"* p < {ALPHA:g} for all pairs of a measure together, by Tukey's test by randomisation",)
+    return Tabled(header, tuple(rows), notes, 3, group_starts(rows))
 
 
 def _differences_table(evaluations: Sequence[Evaluation]) -> Tabled:
@@ -128,7 +149,13 @@ def _difference_row(row: Difference) -> tuple[str, ...]:
     counts = f"{row.wins}/{row.ties}/{row.losses}"
     interval = f"[{low:+.4f}, {high:+.4f}]"
     needed = "–" if row.queries_needed is None else f"{row.queries_needed:,}"
-    return ("", row.system, figure(row.mean), f"{row.difference:+.4f}", relative, interval, counts, *p_values, needed)
+    figures = figure(row.mean), f"{row.difference:+.4f}", relative, interval, effect(row.effect_size), counts
+    return ("", row.system, *figures, *p_values, needed)
+
+
+def effect(value: float) -> str:
+    """An effect size with two digits; a dash for nan."""
+    return "–" if math.isnan(value) else f"{value:+.2f}"
 
 
 def figure(value: float) -> str:
@@ -240,10 +267,15 @@ def _evaluation_records(evaluations: Sequence[Evaluation], per_query: bool) -> t
 
 def _comparison_records(comparison: Comparison) -> tuple[list[str], list[list[Any]]]:
     header = ["measure", "system", "baseline", "queries", "mean", "baseline_mean", "difference", "low", "high"]
-    header += ["wins", "ties", "losses"]
+    header += ["effect_size", "wins", "ties", "losses"]
     header += [f"{kind}_{test}" for kind in ("p", "p_corrected") for test in comparison.tests]
     header += ["queries_needed"] * (comparison.power is not None)
     return header, [[row[name] for name in header] for row in comparison_rows(comparison)]
+
+
+def pairs_records(pairs: Sequence[Pair]) -> tuple[list[str], list[list[Any]]]:
+    """A header, and a record for every pair of systems on every measure."""
+    return [field.name for field in dataclasses.fields(Pair)], [list(dataclasses.astuple(pair)) for pair in pairs]
 
 
 def _evaluation_dict(evaluations: Sequence[Evaluation], per_query: bool) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Paired two-tailed tests on per-query differences; corrections; bootstrap intervals; how many queries a test needs.
+"""Paired two-tailed tests on per-query differences; corrections; all pairs; bootstrap intervals; queries needed.
 
 Every test takes one difference per query (system minus baseline) and returns a p-value: 1 if all differences are 0.
 scipy.stats, which has most of them, takes a second to import: it is loaded by the first test that needs it.
@@ -11,6 +11,7 @@ many queries that is about ((z_{1−α/2} + z_{1−β}) · s/δ)².
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 
@@ -22,10 +23,12 @@ from rankwright.errors import InputError
 
 __all__ = ["queries_needed"]
 
-CORRECTIONS = ("holm", "bonferroni", "none")
+CORRECTIONS = {"holm": "Holm", "bonferroni": "Bonferroni", "fdr": "Benjamini–Hochberg", "none": "no"}
+"""Corrections by name, with that of their authors."""
 _BATCH = 1 << 22  # random numbers in memory at a time
 _EXACT = 2.0**62  # sums of whole numbers up to this are exact
 _UNIT = 1e12  # differences are whole numbers of this, as they are rounded to 12 digits
+_TINY = 1e-12  # a deviation of this size is rounding
 _FEW = 13  # up to this many queries scipy enumerates all signs if ranks are tied, which takes it seconds
 
 
@@ -125,15 +128,18 @@ def p_value(test: str, differences: npt.ArrayLike, *, n_resamples: int = 9999, r
     """
     if test not in TESTS:
         raise InputError(f"unknown test {test!r}; expected one of {', '.join(TESTS)}")
-    array = np.asarray(differences, np.float64)
+    # Differences that are equal up to rounding are equal: ranks and signs must not depend on the last bit.
+    array = np.round(np.asarray(differences, np.float64), 12)
     if len(array) < 2 or not array.any():
         return 1.0
-    # Differences that are equal up to rounding are equal: ranks and signs must not depend on the last bit.
-    return TESTS[test][1](np.round(array, 12), n_resamples, random_state)
+    return TESTS[test][1](array, n_resamples, random_state)
 
 
 def corrected(p_values: Sequence[float], method: str = "holm") -> list[float]:
     """Correct p-values for the number of comparisons in a family.
+
+    ``holm`` and ``bonferroni`` bound the probability of one false finding or more, ``fdr`` (Benjamini and Hochberg
+    1995) the expected share of false ones among the findings.
 
     Examples
     --------
@@ -145,13 +151,103 @@ def corrected(p_values: Sequence[float], method: str = "holm") -> list[float]:
         return [float(value) for value in p]
     if method == "bonferroni":
         return [float(value) for value in np.minimum(p * len(p), 1.0)]
-    if method != "holm":
+    if method not in CORRECTIONS:
         raise InputError(f"unknown correction {method!r}; expected one of {', '.join(CORRECTIONS)}")
     order = np.argsort(p, kind="stable")
-    stepped = np.maximum.accumulate(p[order] * (len(p) - np.arange(len(p))))
+    if method == "fdr":
+        ranked = p[order] * len(p) / np.arange(1, len(p) + 1)
+        stepped = np.minimum.accumulate(ranked[::-1])[::-1]
+    else:
+        stepped = np.maximum.accumulate(p[order] * (len(p) - np.arange(len(p))))
     result = np.empty(len(p))
     result[order] = np.minimum(stepped, 1.0)
     return [float(value) for value in result]
+
+
+def interval_level(confidence: float, p_values: Sequence[float], method: str) -> float:
+    """The level of each interval in a family, for which p-values are corrected by a method.
+
+    For ``holm`` and ``bonferroni`` all intervals of the family hold together with the given confidence: Holm's steps
+    have no intervals of their own, so both have Bonferroni's. For ``fdr`` the expected share of intervals that do not
+    hold, among those of significant differences, is bounded (Benjamini and Yekutieli 2005).
+
+    Examples
+    --------
+    >>> round(interval_level(0.95, [0.01, 0.2, 0.7, 0.9], "holm"), 6)
+    0.9875
+    """
+    if method == "none" or not p_values:
+        return confidence
+    found = sum(p <= 1 - confidence for p in corrected(p_values, method)) if method == "fdr" else 1
+    return 1 - (1 - confidence) * max(found, 1) / len(p_values)
+
+
+def all_pairs(values: npt.ArrayLike, *, n_resamples: int = 9999, random_state: int = 0) -> Array:
+    """Tukey's honestly significant difference by randomisation (Carterette 2012): the p-value of every pair of systems.
+
+    Systems are exchanged at random within each query, independently; the p-value of a pair is how often the largest
+    difference of two means is then at least as large as the pair's. The probability of one false finding or more among
+    all pairs is so the level of the test, and needs no further correction.
+
+    `values`: one row per query, one column per system. `n_resamples`, `random_state`: number of random exchanges (all,
+    if there are no more), and random seed. Returns a symmetric matrix, with ones in its diagonal.
+
+    Examples
+    --------
+    >>> all_pairs([[0.1, 0.5, 0.4], [0.2, 0.6, 0.7], [0.0, 0.4, 0.2], [0.3, 0.3, 0.4]])[0].round(3)
+    array([1.   , 0.093, 0.148])
+    """
+    table = np.asarray(values, np.float64)
+    table = table - table.mean(axis=1, keepdims=True)  # of a query: no difference depends on it
+    size, n = np.abs(table).sum(), table.shape[1]
+    if not np.isfinite(size) or not size:
+        return np.ones((n, n))
+    integers = np.rint(table.round(12) * min(_UNIT, _EXACT / size)).astype(np.int64)
+    means = integers.sum(axis=0)
+    apart = np.abs(means[:, None] - means[None, :])
+    varying = integers[np.ptp(integers, axis=1) > 0]
+    count = math.factorial(n) ** len(varying) if len(varying) < 20 else n_resamples + 1
+    ranges = _exchanged(varying, n_resamples, random_state) if count > n_resamples else _all_exchanged(varying)
+    seen = 1 if count > n_resamples else 0
+    reached = len(ranges) - np.searchsorted(np.sort(ranges), apart)
+    p: Array = np.minimum(1.0, (reached + seen) / (len(ranges) + seen))
+    np.fill_diagonal(p, 1.0)
+    return p
+
+
+def _all_exchanged(integers: Array) -> Array:
+    """The largest difference of two sums for all ways to exchange the numbers in every row."""
+    sums = np.zeros((1, integers.shape[1]), np.int64)
+    orders = np.array(list(itertools.permutations(range(integers.shape[1]))))
+    for row in integers:
+        sums = (sums[:, None] + row[orders][None]).reshape(-1, len(row))
+    ranges: Array = np.ptp(sums, axis=1)
+    return ranges
+
+
+def _exchanged(integers: Array, n_resamples: int, random_state: int) -> Array:
+    """The largest difference of two sums, for random ways to exchange the numbers in every row."""
+    rng = np.random.default_rng(random_state)
+    ranges = np.empty(n_resamples, np.int64)
+    step = max(1, _BATCH // integers.size)
+    for start in range(0, n_resamples, step):
+        stop = min(start + step, n_resamples)
+        drawn = rng.permuted(np.broadcast_to(integers, (stop - start, *integers.shape)), axis=2)
+        ranges[start:stop] = np.ptp(drawn.sum(axis=1), axis=1)
+    return ranges
+
+
+def effect_size(differences: npt.ArrayLike) -> float:
+    """Standardised mean difference of paired values: the mean over the standard deviation; nan if that is 0.
+
+    Examples
+    --------
+    >>> effect_size([0.1, 0.0, 0.2, 0.1])
+    1.224744871391589
+    """
+    values = np.round(np.asarray(differences, np.float64), 12)
+    deviation = float(values.std(ddof=1)) if len(values) > 1 else 0.0
+    return float(values.mean()) / deviation if deviation > _TINY else float("nan")
 
 
 def bootstrap_interval(

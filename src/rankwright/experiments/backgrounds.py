@@ -177,12 +177,12 @@ def run_adapt(
     _load_code(
         tuple((background.name, background.model) for background in backgrounds), name, json.dumps(shared), shape
     )
-    began = time.perf_counter()
+    began, cpu_began = time.perf_counter(), time.process_time()
     settings = {**spec.parameters, **spec.grid}
     further: dict[str, Any] = {"random_state": seed, "n_jobs": threads}
     further |= {key: settings[key] for key in ("leaves", "rate", "trees", "randomize_nodes") if key in settings}
     adapted = _adapted(name, models, train, valid, background_data=rich, **shared, **further)
-    seconds = time.perf_counter() - began
+    seconds, cpu = time.perf_counter() - began, time.process_time() - cpu_began
     choice = {"method": adapted.chosen.name} if name == _AUTO else {}
     tried = adapted.candidates if choice else (adapted.chosen,)
     path = [
@@ -204,6 +204,7 @@ def run_adapt(
         seconds,
         path,
         notes=notes,
+        cpu_tune=cpu,
     )
 
 

@@ -1,54 +1,41 @@
-"""A cell of an experiment: one method on one split of one data set, trained, chosen, tested and written to a file.
+"""A cell of an experiment: one method on one split of one data set, trained, chosen, and its test documents scored.
 
-The name of the file is a hash of everything that affects its content: a finished cell is never computed twice, and
-never reused for another one.
+Its file has the facts of training and the scores, from which :mod:`rankwright.experiments.testing` computes every
+measure. The name of the file is a hash of everything that affects its content: a finished cell is never computed
+twice, and never reused for another one.
 """
 
 from __future__ import annotations
 
-import json
 import time
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from rankwright._types import Array
-from rankwright.data.dataset import RankingData
-from rankwright.data.order import rank_order
-from rankwright.data.trec_table import TrecTable
 from rankwright.errors import InputError
-from rankwright.evaluation.evaluate import Evaluation, Judgements, evaluate, evaluate_run
 from rankwright.evaluation.render import plain
 from rankwright.experiments.backgrounds import run_adapt, settings_of
 from rankwright.experiments.config import ADAPT, FEATURE, HINDSIGHT, SCORES, Background, Experiment, MethodSpec
-from rankwright.experiments.own_code import of_retrieved, read_scores, with_scores_of
+from rankwright.experiments.own_code import read_scores, with_scores_of
 from rankwright.experiments.preparing import Prepared, Split, code_version, hash_of, pieces_of, without_columns
 from rankwright.experiments.tuning import NOT_SAVED, MethodOutcome, run_method
-from rankwright.io.files import replace_file
-from rankwright.io.tables import parse_json
-from rankwright.io.trec import read_qrels
+from rankwright.io.container import Container, Format, write_file
 from rankwright.reports.results import HEALTH
 
-_FORMAT = 1
+CELL = Format("rankwright-cell", "cell.json", "cell", "`rankwright experiment run`", is_folder=False)
 _NUMBER = int | float
 _RECORD: dict[str, Any] = {
-    **dict.fromkeys(("queries", "measures", "values", "notes", "definitions", "path", "rounds"), list),
-    **dict.fromkeys(("seconds_train", "seconds_tune", "n_train_queries"), _NUMBER),
+    **dict.fromkeys(("notes", "path", "rounds"), list),
+    **dict.fromkeys(("seconds_train", "seconds_tune", "cpu_tune", "n_train_queries"), _NUMBER),
     **dict.fromkeys(("validation", "training"), _NUMBER | None),
-    **dict.fromkeys(("chosen", "rankings", "relevant"), dict),
+    "chosen": dict,
 }
-
-Documents = list[list[Any]]
-DEPTH = 10
-"""Documents kept of a ranking."""
-MOST_QUERIES = 1000
-"""Queries of a split whose rankings are kept: its first ones, the same for all methods."""
-_LARGEST = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True)
@@ -78,17 +65,29 @@ class Cell:
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a cell failed."""
+    """Why a cell failed; ``seed`` is that of the cell."""
 
     data: str
     split: int
     method: str
     reason: str
     traceback: str = ""
+    seed: int = 0
+
+    @classmethod
+    def of(cls, cell: Cell, error: Exception | str) -> Failure:
+        """The failure of a cell by an error, or for a reason."""
+        where = cell.data, cell.split, cell.spec.name
+        if isinstance(error, str):
+            return cls(*where, error, seed=cell.seed)
+        reason = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+        return cls(*where, " ".join(reason.split()), traceback.format_exc(), cell.seed)
 
 
-def make_cell(experiment: Experiment, prepared: Prepared, number: int, split: Split, spec: MethodSpec) -> Cell:
-    """The cell of a method on a split; ``number`` counts splits from 1."""
+def make_cell(
+    experiment: Experiment, prepared: Prepared, number: int, split: Split, spec: MethodSpec, seed: int
+) -> Cell:
+    """The cell of a method on a split, with a seed; ``number`` counts splits from 1."""
     spec = with_scores_of(spec, prepared.name, number)
     convention = experiment.convention or ("letor" if prepared.qrels is None else "trec")
     hides_best = prepared.source.without_best and not spec.is_feature
@@ -96,24 +95,7 @@ def make_cell(experiment: Experiment, prepared: Prepared, number: int, split: Sp
     backgrounds = tuple(background for background in prepared.backgrounds if spec.adapts(background.name))
     if spec.method.startswith(ADAPT) and not backgrounds:
         raise InputError(f"{spec.method} adapts a background ranker; {prepared.name} has none")
-    made_of: dict[str, Any] = {
-        "format": _FORMAT,
-        "rankwright": code_version(),
-        "method": settings_of(spec),
-        "data": prepared.content,
-        "split": vars(split),
-        "measures": [str(measure) for measure in experiment.measures],
-        "convention": convention,
-        "empty": experiment.empty,
-        "seed": experiment.seed,
-    }
-    if backgrounds:
-        made_of["backgrounds"] = [(background.name, background.content) for background in backgrounds]
-    if best is not None:
-        made_of["best"] = best
-    key = hash_of(made_of)[:32]
-    name = "".join(c if c.isalnum() or c in "-_.+@" else "_" for c in f"{prepared.name}-{number}-{spec.name}")
-    return Cell(
+    cell = Cell(
         prepared.name,
         number,
         spec,
@@ -121,12 +103,41 @@ def make_cell(experiment: Experiment, prepared: Prepared, number: int, split: Sp
         split,
         prepared.qrels,
         {"measures": experiment.measures, "convention": convention, "empty": experiment.empty},
-        experiment.seed,
-        experiment.output / "cells" / f"{key}.json",
-        experiment.output / "models" / f"{name}-{key[:8]}.rkw" if experiment.save_models else None,
+        seed,
+        Path(),
+        None,
         backgrounds=backgrounds,
         best=best,
     )
+    key = hash_of(made_of(cell, prepared.content))[:32]
+    of_seed = f"-seed{seed}" if experiment.seeds else ""
+    name = file_word(f"{prepared.name}-{number}{of_seed}-{spec.name}")
+    model = experiment.output / "models" / f"{name}-{key[:8]}.rkw" if experiment.save_models else None
+    return replace(cell, file=experiment.output / "cells" / f"{key}.cell", model=model)
+
+
+def file_word(name: str) -> str:
+    """A name as part of the name of a file."""
+    return "".join(c if c.isalnum() or c in "-_.+@" else "_" for c in name)
+
+
+def made_of(cell: Cell, content: str) -> dict[str, Any]:
+    """Everything that affects the training and the scores of a cell, as plain JSON: its key is the hash of this.
+
+    `content`: the hash of the data. How scores are evaluated is no part of it. Single features and
+    scores of others have no seed.
+    """
+    has_seed = not (cell.spec.is_feature or cell.spec.method.startswith(SCORES))
+    return {
+        "format": CELL.version,
+        "rankwright": code_version(),
+        "method": settings_of(cell.spec),
+        "data": content,
+        "split": vars(cell.pieces),
+        "seed": cell.seed if has_seed else None,
+        "backgrounds": [(background.name, background.content) for background in cell.backgrounds],
+        "best": cell.best,
+    }
 
 
 def run_cell(cell: Cell) -> Failure | None:
@@ -156,111 +167,48 @@ def run_cell(cell: Cell) -> Failure | None:
                 outcome = run_method(spec, train, valid, seed=cell.seed, threads=cell.threads)
             if not spec.method.startswith(SCORES):
                 scores = outcome.model.predict(test, missing_as_zero=bool(cell.backgrounds))  # checked before
-            judged = None if cell.qrels is None else Judgements(read_qrels(cell.qrels).select(test.query_ids))
-            evaluation = _tested(cell, test, scores, judged)
-            shown = {"rankings": top_documents(test, scores, judged), "relevant": relevant_counts(test, judged)}
             if cell.model is not None:
                 outcome.save(cell.model)
-            record = _record(outcome, evaluation, train.n_queries, time.perf_counter() - began) | shown
-            with replace_file(cell.file) as out:
-                out.write(json.dumps(record, ensure_ascii=False, allow_nan=False).encode())
+            record = _record(outcome, train.n_queries, time.perf_counter() - began)
+            write_file(cell.file, CELL, record, {"scores": _compact(scores)})
     except Exception as error:
-        reason = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
-        return Failure(cell.data, cell.split, cell.spec.name, " ".join(reason.split()), traceback.format_exc())
+        return Failure.of(cell, error)
     return None
 
 
-def _tested(cell: Cell, test: RankingData, scores: Array, judged: Judgements | None) -> Evaluation:
-    """The test queries evaluated, with all their judgements if the data set has more than its rows."""
-    if np.isnan(scores).any():
-        return of_retrieved(test, scores, judged, cell.evaluated)
-    if judged is None:
-        return evaluate(test, scores, **cell.evaluated)
-    assert test.doc_ids is not None
-    run = TrecTable.from_columns(test.to_caller_order(test.qid), test.to_caller_order(test.doc_ids), scores)
-    return evaluate_run(judged, run, **cell.evaluated)
+def _compact(scores: Array) -> Array:
+    """The same numbers in single precision, if it holds them."""
+    with np.errstate(over="ignore"):
+        single = np.asarray(scores, np.float32)
+    return single if np.array_equal(single, scores) else np.asarray(scores, np.float64)
 
 
-def _record(outcome: MethodOutcome, evaluation: Evaluation, n_train: int, seconds: float) -> dict[str, Any]:
-    record = {
-        "seconds": seconds,
-        **{key: getattr(outcome, key) for key in ("chosen", "validation", "training", "seconds_train", "seconds_tune")},
-        "n_train_queries": n_train,
-        **{key: getattr(outcome, key) for key in ("notes", "path", "rounds")},
-        "queries": [str(query) for query in evaluation.query_ids.tolist()],
-        "measures": [str(measure) for measure in evaluation.measures],
-        "values": evaluation.values.tolist(),
-        "definitions": list(evaluation.definitions),
-        "evaluation": list(evaluation.notes),
-    }
+def _record(outcome: MethodOutcome, n_train: int, seconds: float) -> dict[str, Any]:
+    keys = ("chosen", "validation", "training", "seconds_train", "seconds_tune", "cpu_tune", "notes", "path", "rounds")
+    record = {"seconds": seconds, **{key: getattr(outcome, key) for key in keys}, "n_train_queries": n_train}
     return {key: plain(value) for key, value in record.items()}
 
 
-def read_cell(cell: Cell) -> dict[str, Any]:
-    """The content of the file of a finished cell."""
+def read_cell(cell: Cell) -> tuple[dict[str, Any], Array]:
+    """The facts of a finished cell, and the scores of its test documents."""
     try:
-        record = parse_json(cell.file.read_bytes())
-        _check_record(record)
-    except (OSError, ValueError, TypeError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"not a finished cell ({reason}); delete it and run again", cell.file) from None
-    return cast(dict[str, Any], record)
+        stored = Container.open(cell.file, CELL)
+        scores = stored.array("scores", np.floating, (None,), copy=True)
+        with stored.understood():
+            _check_record(stored.header)
+    except InputError as error:
+        raise InputError(f"not a finished cell ({error.message}); delete it and run again", cell.file) from None
+    return stored.header, scores
 
 
 def _check_record(record: Any) -> None:
     """Raise a ValueError or TypeError if something is missing or of another type than it was written."""
-    if not isinstance(record, dict):
-        raise ValueError("no JSON object")
     for key, kind in _RECORD.items():
         if not isinstance(record.get(key), kind):
             raise ValueError(f"{key} is missing or of another type")
-    shape = np.asarray(record["values"], np.float64).shape
-    if shape != (len(record["queries"]), len(record["measures"])):
-        raise ValueError("values does not fit queries and measures")
-    for key in ("queries", "measures", "notes", "definitions"):
-        if not all(isinstance(item, str) for item in record[key]):
-            raise ValueError(f"{key} holds something that is not text")
+    if not all(isinstance(item, str) for item in record["notes"]):
+        raise ValueError("notes holds something that is not text")
     for point in record["path"]:
         needed = ("parameters", "validation", *(HEALTH if "gap" in point else ()))
         if not isinstance(point, dict) or not all(key in point for key in needed):
             raise ValueError("a point of path is incomplete")
-
-
-def top_documents(test: RankingData, scores: Array, judged: Judgements | None = None) -> dict[str, Documents]:
-    """By query, id and grade of its first documents; a document without an id has its number in the query, as ``#3``.
-
-    `test`: the test queries. `scores`: one score per document, in the caller's order. `judged`: all judgements; then a
-    document that is not judged has no grade, and equal scores are those of a run.
-    """
-    scores = np.nan_to_num(np.asarray(scores, np.float64), nan=-_LARGEST)  # last
-    scores = scores if test.rows is None else scores[test.rows]
-    if judged is not None:
-        scores = np.clip(scores, -_LARGEST, _LARGEST).astype(np.float32)
-    order = rank_order(scores, test.indptr, test.doc_ids)
-    bounds = test.indptr.tolist()
-    documents = {}
-    for q, query in enumerate(test.query_ids[:MOST_QUERIES].tolist()):
-        first = order[bounds[q] : min(bounds[q] + DEPTH, bounds[q + 1])].tolist()
-        names = [f"#{at - bounds[q] + 1}" if test.doc_ids is None else str(test.doc_ids[at]) for at in first]
-        if judged is None:
-            grades: list[float | None] = [float(test.labels[at]) for at in first]
-        else:
-            rows = judged.row_of.get(str(query), {})
-            places = [rows.get(name.encode()) for name in names]
-            grades = [None if at is None else float(judged.qrels.values[at]) for at in places]
-        documents[str(query)] = [
-            [name, int(grade) if grade is not None and grade.is_integer() else grade]
-            for name, grade in zip(names, grades, strict=True)
-        ]
-    return documents
-
-
-def relevant_counts(test: RankingData, judged: Judgements | None = None) -> dict[str, int]:
-    """By query, the number of documents with a grade above 0."""
-    table: Any = test if judged is None else judged.qrels
-    labels = test.labels if judged is None else judged.qrels.values
-    bounds = zip(table.indptr[:-1].tolist(), table.indptr[1:].tolist(), strict=True)
-    return {
-        str(query): int((labels[first:last] > 0).sum())
-        for query, (first, last) in zip(table.query_ids.tolist(), bounds, strict=True)
-    }

@@ -43,6 +43,7 @@ _SECTIONS = ("experiment", "protocol", "data", "method")
 _EXPERIMENT = {
     "name": toml.TEXT,
     "seed": toml.NOT_NEGATIVE,
+    "seeds": toml.SEEDS,
     "measures": toml.TEXTS,
     "baseline": toml.TEXT,
     "tests": toml.choices(TESTS),
@@ -220,6 +221,7 @@ def check_text(
         **common,
     }
     common |= {"measures": tuple(common["measures"]), "tests": tuple(common["tests"]), "plugins": loaded}
+    common["seeds"] = tuple(common.get("seeds", ()))
     common["output"] = Path(path).parent / common["output"]
     experiment = Experiment(
         data=tuple(source for source in sources if source is not None),

@@ -151,10 +151,11 @@ class Experiment:
 
     `methods`: to train on each data set. `protocol`: for data without a split of their own. `measures`: for the test
     queries. `baseline`: name of the method that the others are compared with. `tests`, `correction`: as for
-    :func:`rankwright.compare`. `seed`: of the splits, of random search and of the methods. `output`: the results
-    folder. `plugins`: files with own measures and rankers, which were allowed. `save_models`: whether to keep the
-    models. `convention`, `empty`: as for :func:`rankwright.evaluate`; None:
-    ``trec`` for collections and runs, else ``letor``. `text`: the text of the file.
+    :func:`rankwright.compare`. `seed`: of the splits, of random search and of the methods. `seeds`: of random search
+    and of the methods instead, which are then run with each of them; empty: `seed` alone. `output`: the results folder.
+    `plugins`: files with own measures and rankers, which were allowed. `save_models`: whether to keep the models.
+    `convention`, `empty`: as for :func:`rankwright.evaluate`; None: ``trec`` for collections and runs, else ``letor``.
+    `text`: the text of the file.
     """
 
     name: str
@@ -172,3 +173,4 @@ class Experiment:
     convention: str | None = None
     empty: Any = 0
     text: str = ""
+    seeds: tuple[int, ...] = ()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,7 @@ import numpy as np
 
 from rankwright._types import Array
 from rankwright.data.dataset import RankingData
-from rankwright.data.trec_table import TrecTable
 from rankwright.errors import InputError
-from rankwright.evaluation.evaluate import Evaluation, Judgements, evaluate_run
 from rankwright.experiments.config import SCORES, DataSource, MethodSpec, Protocol
 from rankwright.experiments.data_checks import find
 from rankwright.experiments.toml import Place, Problems
@@ -221,12 +219,3 @@ def _of_run(path: Path, test: RankingData) -> tuple[Array, list[str]]:
     if absent == len(asked):
         raise InputError(f"has none of the {len(asked):,} test queries; expected a run of them", path)
     return test.to_caller_order(scores), [f"{number:,} {text}" for number, text in counts if number]
-
-
-def of_retrieved(test: RankingData, scores: Array, judged: Judgements | None, options: Mapping[str, Any]) -> Evaluation:
-    """The test queries evaluated where a run lacks documents (NaN): these are not retrieved, and lost queries are 0."""
-    assert test.doc_ids is not None
-    qid, ids, labels = (test.to_caller_order(column) for column in (test.qid, test.doc_ids, test.labels))
-    listed = ~np.isnan(scores)
-    known = Judgements(TrecTable.from_columns(qid, ids, labels)) if judged is None else judged
-    return evaluate_run(known, TrecTable.from_columns(qid[listed], ids[listed], scores[listed]), **options)

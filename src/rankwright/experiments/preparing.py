@@ -223,11 +223,13 @@ def _size(asked: int | float, n: int) -> int:
     return asked if isinstance(asked, int) else round(asked * n)
 
 
-def pieces_of(parts: Sequence[Path], pieces: Sequence[Piece]) -> RankingData | None:
-    """The data of the pieces; None if there are none."""
+def pieces_of(parts: Sequence[Path], pieces: Sequence[Piece], *, with_features: bool = True) -> RankingData | None:
+    """The data of the pieces, maybe without their features; None if there are none."""
     pieces_read = []
     for part, queries in pieces:
         data = load_folder(parts[part])
+        if not with_features:
+            data = data.with_features(np.empty((data.n_docs, 0), np.float32))
         pieces_read.append(data if queries is None else data.select(np.array(queries, np.int64)))
     if not pieces_read:
         return None

@@ -1,46 +1,43 @@
-"""The results folder of an experiment: written from its cells as plain files, and opened again.
+"""The results folder of an experiment, opened: its values, comparisons of its methods, and tables.
 
-The columns of its tables, and how a table is read, are those of :mod:`rankwright.reports.results`.
+The columns of its files, and how a file is read, are those of :mod:`rankwright.reports.results`.
 """
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 import json
 import math
-import os
-import platform
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from importlib import metadata
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-import rankwright
+from rankwright._types import Array
 from rankwright.data.display import Tabled
 from rankwright.errors import InputError
-from rankwright.evaluation.comparison import Comparison, Difference, compare
+from rankwright.evaluation.comparison import Comparison, Difference, Pair, compare, pairs_of
 from rankwright.evaluation.evaluate import Evaluation
-from rankwright.evaluation.render import csv_text, draw, figure, group_starts
-from rankwright.evaluation.significance import CORRECTIONS, TESTS
-from rankwright.experiments.cells import Cell, Failure, read_cell
-from rankwright.experiments.config import Experiment
-from rankwright.experiments.preparing import Prepared
-from rankwright.io.files import replace_file
+from rankwright.evaluation.render import csv_text, draw, figure, group_starts, pairs_records, pairs_table
+from rankwright.evaluation.significance import CORRECTIONS, TESTS, p_value
 from rankwright.measures import Measure, parse_recorded
-from rankwright.reports.results import COLUMNS, FIGURES, HEALTH, MANIFEST, Score, read_manifest, read_rows, read_scores
-from rankwright.reports.statistics import averaged
+from rankwright.reports.results import (
+    COLUMNS,
+    FORMAT,
+    MANIFEST,
+    Score,
+    columns_of,
+    read_manifest,
+    read_rows,
+    read_scores,
+)
+from rankwright.reports.statistics import about_seeds, averaged, common
 
-_EXPERIMENT = "experiment.toml"
-_LIBRARIES = ("numpy", "scipy", "numba", "scikit-learn")
-_INTEGERS = ("split", "n_train_queries", "round", "passes", "rank", "relevant")
-_LATER = ("relevant",)  # columns that folders of earlier versions lack
+_INTEGERS = ("split", "seed", "n_train_queries", "round", "passes", "rank", "relevant")
+_LATER = ("relevant", "cpu_tune")  # columns that folders of earlier versions lack
 
 FORMATS = ("text", "markdown", "latex", "csv")
 _ALPHA = 0.05
@@ -130,9 +127,10 @@ class Results:
 
     def _frame(self, table: str) -> Any:
         """A pandas data frame; a dictionary of lists if pandas is not installed."""
-        needed = [name for name in COLUMNS[table] if name not in _LATER]
+        names = columns_of(table, "seeds" in self.manifest)
+        needed = [name for name in names if name not in _LATER]
         rows = list(read_rows(self.folder / f"{table}.csv", needed, optional=table == "rankings"))
-        columns = {name: _column(name, [row.get(name, math.nan) for row in rows]) for name in COLUMNS[table]}
+        columns = {name: _column(name, [row.get(name, math.nan) for row in rows]) for name in names}
         try:
             import pandas as pd
         except ImportError:
@@ -140,27 +138,60 @@ class Results:
         return pd.DataFrame(columns)
 
     @cached_property
-    def _scores(self) -> dict[tuple[str, str], list[Score]]:
-        scores: dict[tuple[str, str], list[Score]] = {}
+    def _scores(self) -> dict[str, tuple[list[Score], list[str]]]:
+        """By data set, the scores of the splits and queries that every method has, and notes on what was left out."""
+        names, methods = {str(measure) for measure in self.measures}, set(self.methods)
+        scores: dict[str, list[Score]] = {data: [] for data in self.data}
         for score in read_scores(self.folder):
-            scores.setdefault((score.data, score.method), []).append(score)
-        return scores
+            if score.data in scores and score.measure in names and score.method in methods:
+                scores[score.data].append(score)
+        return {data: common(of, self.methods, self.manifest["baseline"]) for data, of in scores.items()}
 
     def evaluations(self, data: str) -> list[Evaluation]:
-        """The methods on a data set, given by name, one row per query: the mean over the splits that test it."""
+        """The methods on a data set, given by name, one row per query: the mean over splits and seeds.
+
+        The queries are those that every method has.
+        """
+        if data not in self._averaged:
+            self._averaged[data] = self._evaluations(data, *self._of(data))
+        return list(self._averaged[data])
+
+    @cached_property
+    def _averaged(self) -> dict[str, list[Evaluation]]:
+        """The evaluations by data set, as far as they were asked for."""
+        return {}
+
+    def by_seed(self, data: str) -> dict[str, list[Evaluation]]:
+        """The same for each seed alone; empty without ``seeds`` in the experiment file."""
+        return {seed: of for seed, of in self._by("seed", data).items() if seed}
+
+    def by_split(self, data: str) -> dict[str, list[Evaluation]]:
+        """The same for each split alone, and each seed if there are several, by what the split is called."""
+        return self._by("split", data)
+
+    def _by(self, key: str, data: str) -> dict[str, list[Evaluation]]:
+        scores, notes = self._of(data)
+        groups: dict[str, list[Score]] = {}
+        for score in scores:
+            groups.setdefault(getattr(score, key), []).append(score)
+        return {name: self._evaluations(data, of, notes) for name, of in groups.items()}
+
+    def _of(self, data: str) -> tuple[list[Score], list[str]]:
         if data not in self.data:
             raise InputError(f"no data set {data!r}; expected one of {', '.join(self.data)}")
+        return self._scores[data]
+
+    def _evaluations(self, data: str, scores: Sequence[Score], notes: Sequence[str]) -> list[Evaluation]:
         definitions = tuple(self.manifest["definitions"].get(data, ()))
         names = [str(measure) for measure in self.measures]
-        evaluations = []
-        for method in self.methods:
-            scores = [score for score in self._scores.get((data, method), []) if score.measure in names]
-            if scores:
-                queries = list(dict.fromkeys(score.query for score in scores))
-                values = averaged(scores, [method], names, queries)[0].T
-                ids = np.array(queries, dtype=object)
-                evaluations.append(Evaluation(ids, tuple(self.measures), values, definitions, method))
-        return evaluations
+        used = {score.method for score in scores}
+        methods = [method for method in self.methods if method in used]
+        queries = list(dict.fromkeys(score.query for score in scores))
+        ids = np.array(queries, dtype=object)
+        return [
+            Evaluation(ids, tuple(self.measures), values.T, definitions, method, tuple(notes))
+            for method, values in zip(methods, averaged(scores, methods, names, queries), strict=True)
+        ]
 
     def compare(self, data: str, **options: Any) -> Comparison:
         """The methods on a data set against the baseline, with the tests and the correction of the experiment.
@@ -172,25 +203,34 @@ class Results:
 
     def seconds(self, data: str) -> dict[str, tuple[float, float]]:
         """By method: mean seconds of a split, to train the chosen model, and to train everything that was tried."""
-        seconds: dict[str, list[tuple[float, float]]] = {}
-        for row in read_rows(self.folder / "runs.csv", COLUMNS["runs"]):
+        return {m: (train, tune) for m, (train, tune, _) in self._times(data).items()}
+
+    def cpu_seconds(self, data: str) -> dict[str, float]:
+        """By method: mean CPU seconds of a split, to train everything that was tried; nan if not known."""
+        return {method: cpu for method, (_, _, cpu) in self._times(data).items()}
+
+    def _times(self, data: str) -> dict[str, list[float]]:
+        seconds: dict[str, list[tuple[float, ...]]] = {}
+        for row in read_rows(self.folder / "runs.csv", [name for name in COLUMNS["runs"] if name not in _LATER]):
             if row["data"] == data and not math.isnan(row["seconds_tune"]):  # failed cells have no times
-                seconds.setdefault(row["method"], []).append((row["seconds_train"], row["seconds_tune"]))
-        means = {method: np.mean(seconds[method], axis=0).tolist() for method in self.methods if method in seconds}
-        return {method: (train, tune) for method, (train, tune) in means.items()}
+                times = row["seconds_train"], row["seconds_tune"], row.get("cpu_tune", math.nan)
+                seconds.setdefault(row["method"], []).append(times)
+        return {m: np.mean(seconds[m], axis=0).tolist() for m in self.methods if m in seconds}
 
     def tables(self) -> dict[str, Tabled]:
-        """The tables by kind; ``criterion`` is there if a method says what it was trained for."""
+        """The tables by kind, but those of splits, pairs and ablation; ``criterion`` if there is what it needs."""
         has_criteria = any(entry.get("trained_for") for entry in self.manifest["methods"])
-        return {kind: make(self) for kind, make in _TABLES.items() if kind != "criterion" or has_criteria}
+        kinds = ("means", *(["criterion"] if has_criteria else []), "times")
+        return {kind: _TABLES[kind](self) for kind in kinds}
 
     def table(self, kind: str = "means", format: str = "text") -> str:
         """One of the tables as text.
 
         Parameters
         ----------
-        kind : {"means", "criterion", "times"}
-            Means with significance against the baseline; measures trained for against measures tested on; or times.
+        kind : {"means", "criterion", "times", "pairs", "splits", "ablation"}
+            Means with significance against the baseline; measures trained for against measures tested on; times; all
+            pairs of methods by Tukey's test; every split; or what each method changes of the baseline.
         format : {"text", "markdown", "latex", "csv"}
             LaTeX needs booktabs. CSV has all digits, one row per data set, method and, except for times, measure.
         """
@@ -199,7 +239,7 @@ class Results:
         if kind not in _TABLES:
             raise InputError(f"unknown kind of table {kind!r}; expected one of {', '.join(_TABLES)}")
         if format == "csv":
-            return csv_text(*(_times_records(self) if kind == "times" else _records(self, kind)))
+            return csv_text(*(_RECORDS[kind](self) if kind in _RECORDS else _records(self, kind)))
         table = _TABLES[kind](self)
         if format == "text":  # marked before drawing, so that columns align
             rows = [tuple(cell.replace(_OPEN, "").replace(_CLOSE, _BEST) for cell in row) for row in table.rows]
@@ -215,6 +255,8 @@ class Results:
 
 def _check_manifest(manifest: dict[str, Any], path: Path) -> None:
     """Refuse a manifest that lacks something the tables need."""
+    if isinstance(manifest.get("format"), int) and manifest["format"] > FORMAT:
+        raise InputError(f"written by a newer Rankwright: version {manifest['format']}, this one reads {FORMAT}", path)
     seed, cells = manifest.get("seed"), manifest.get("cells")
     definitions = manifest.get("definitions")
     sound = {
@@ -255,165 +297,98 @@ def _are_named(value: Any) -> bool:
 def _column(name: str, values: list[Any]) -> list[Any]:
     """A column of a data frame: integers and JSON text as the file has them."""
     if name == "parameters":
-        return [_json(value) for value in values]
+        return [json.dumps(value, ensure_ascii=False) for value in values]
     if name in _INTEGERS and all(str(value) not in ("", "nan") for value in values):
         return [int(value) for value in values]
     return values
 
 
-def write_results(
-    experiment: Experiment,
-    prepared: Sequence[Prepared],
-    cells: Sequence[Cell],
-    failures: Sequence[Failure],
-    session: dict[str, Any],
-) -> None:
-    """Write the tables of all finished cells, and the manifest.
+@dataclass(frozen=True)
+class _Column:
+    """A measure as a column of a table: its name there, and the data sets for which it is defined so."""
 
-    ``session`` says when and how it was run.
+    name: str
+    measure: str
+    data: tuple[str, ...]
+
+
+def _columns(results: Results) -> list[_Column]:
+    """The measures; one that is not defined alike for all data sets has a column for each definition, named by it."""
+    conventions = results.manifest.get("conventions")
+    columns = []
+    for measure in results.measures:
+        named: dict[str, list[str]] = {}
+        for data in results.data:
+            convention = conventions.get(data) if isinstance(conventions, dict) else None
+            named.setdefault(str(measure.resolve(convention) if convention else measure), []).append(data)
+        columns += [
+            _Column(name if len(named) > 1 else str(measure), str(measure), tuple(of)) for name, of in named.items()
+        ]
+    return columns
+
+
+def _means(results: Results, *, is_ablation: bool = False) -> Tabled:
+    """Rows are methods, columns are measures, each with wins and losses against the baseline.
+
+    For an ablation, with what a method changes of the baseline, and the difference that it makes.
     """
-    folder = experiment.output
-    reasons = {(failure.data, failure.split, failure.method): failure.reason for failure in failures}
-    relevant: dict[str, dict[str, int]] = {data.name: {} for data in prepared}  # by data set and query tested
-    definitions: dict[str, list[str]] = {}
-    shown: dict[tuple[str, str], int] = {}  # by data set and query, the first split that tests it
-    done = 0
-    names = ("per_query", "runs", "paths", "rounds", "health", "rankings")
-    with _tables(folder, names) as rows:
-        for cell in cells:
-            place = [cell.data, cell.split, cell.spec.name]
-            failure = reasons.get((cell.data, cell.split, cell.spec.name))
-            if failure is not None:
-                rows["runs"]([*place, "", "", "", "", "", "", f"failed: {failure}", ""])
-            if failure is not None or not cell.file.is_file():
-                continue
-            record = read_cell(cell)
-            done += 1
-            relevant[cell.data] |= {query: record["relevant"].get(query, "") for query in record["queries"]}
-            definitions.setdefault(cell.data, record["definitions"])
-            _write_cell(cell, record, place, rows)
-            for query, documents in record["rankings"].items():
-                if shown.setdefault((cell.data, query), cell.split) == cell.split:
-                    for rank, (document, grade) in enumerate(documents, 1):
-                        rows["rankings"]([*place, query, rank, document, "" if grade is None else grade])
-    with _tables(folder, ("queries",)) as rows:
-        for data in prepared:
-            for query, number in relevant[data.name].items():
-                rows["queries"]([data.name, query, *data.queries.get(query, ("", "")), number])
-    with replace_file(folder / _EXPERIMENT) as out:
-        out.write(experiment.text.encode())
-    counts = {"total": len(cells), "done": done, "failed": len(failures), "missing": len(cells) - done - len(failures)}
-    manifest = _manifest(experiment, prepared, failures) | {"cells": counts, "definitions": definitions}
-    sessions = _sessions(folder)
-    if not sessions or session["cells"] or failures:
-        sessions = [*sessions, session]
-    manifest |= {"complete": done == len(cells), "sessions": sessions}
-    manifest |= {"command": sessions[-1]["command"], "started": sessions[0]["started"]}
-    manifest["finished"] = sessions[-1]["finished"]
-    manifest["seconds"] = sum(session["seconds"] for session in sessions)
-    with replace_file(folder / MANIFEST) as out:
-        out.write((json.dumps(manifest, indent=1, ensure_ascii=False) + "\n").encode())
-
-
-def _sessions(folder: Path) -> list[dict[str, Any]]:
-    """The earlier sessions of a results folder; none if its manifest is damaged, which is written anew."""
-    kinds = {"command": str | None, "started": str, "finished": str, "seconds": int | float}
-    try:
-        sessions = read_manifest(folder).get("sessions", [])
-    except InputError:
-        return []
-    if not isinstance(sessions, list) or not all(isinstance(session, dict) for session in sessions):
-        return []
-    is_whole = all(isinstance(session.get(key), kind) for session in sessions for key, kind in kinds.items())
-    return sessions if is_whole else []
-
-
-def _write_cell(cell: Cell, record: dict[str, Any], place: list[Any], rows: dict[str, Any]) -> None:
-    for query, values in zip(record["queries"], record["values"], strict=True):
-        for measure, value in zip(record["measures"], values, strict=True):
-            rows["per_query"]([*place, query, measure, value])
-    figures = [record[key] for key in FIGURES]
-    model = "" if cell.model is None else f"models/{cell.model.name}"
-    rows["runs"]([*place, _json(record["chosen"]), *figures, "; ".join(record["notes"]), model])
-    for point in record["path"]:
-        if record["validation"] is not None:
-            rows["paths"]([*place, _json(point["parameters"]), point["validation"]])
-        if "gap" in point:
-            rows["health"]([*place, *(point[key] for key in HEALTH)])
-    for number, value in enumerate(record["rounds"], 1):
-        rows["rounds"]([*place, number, value])
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
-@contextmanager
-def _tables(folder: Path, names: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """A row writer for every table; the files appear when all are complete."""
-    with ExitStack() as stack:
-        rows = {}
-        for name in names:
-            raw = stack.enter_context(replace_file(folder / f"{name}.csv"))
-            text = io.TextIOWrapper(raw, encoding="utf-8", newline="", write_through=True)
-            stack.callback(text.detach)
-            writer = csv.writer(text, lineterminator="\n")
-            writer.writerow(COLUMNS[name])
-            rows[name] = writer.writerow
-        yield rows
-
-
-def _manifest(experiment: Experiment, prepared: Sequence[Prepared], failures: Sequence[Failure]) -> dict[str, Any]:
-    return {
-        "format": 1,
-        "name": experiment.name,
-        "seed": experiment.seed,
-        "measures": [str(measure) for measure in experiment.measures],
-        "baseline": experiment.baseline,
-        "tests": list(experiment.tests),
-        "correction": experiment.correction,
-        "protocol": None if experiment.protocol is None else experiment.protocol.as_dict(),
-        "methods": [spec.as_dict() for spec in experiment.methods],
-        "data": [data.as_dict() for data in prepared],
-        "versions": {
-            "rankwright": rankwright.__version__,
-            "python": platform.python_version(),
-            **{name: metadata.version(name) for name in _LIBRARIES},
-        },
-        "platform": {"system": platform.platform(), "machine": platform.machine(), "cores": os.cpu_count()},
-        "failures": [vars(failure) for failure in failures],
-    }
-
-
-def _means(results: Results) -> Tabled:
-    """Rows are methods, columns are measures, each with wins and losses against the baseline."""
     rows: list[tuple[str, ...]] = []
     best: set[tuple[int, int]] = set()
     notes: list[str] = []
+    columns, base, tests = _columns(results), results.manifest["baseline"], results.manifest["tests"]
+    n_names = 3 if is_ablation else 2
     for data in results.data:
         evaluations = results.evaluations(data)
-        comparison = _compared(results, data, evaluations)
-        best |= {(len(rows) + at, column) for at, column in _best_means(results, evaluations)}
+        comparison, spread = _compared(results, data, evaluations), _seed_means(results, data)
+        best |= {(len(rows) + at, n_names + 2 * column) for at, column in _best_means(columns, data, evaluations)}
+        unsure = []
         for evaluation in evaluations:
-            cells = []
-            for measure, mean in evaluation.means.items():
-                row = _difference(comparison, evaluation.name, measure)
-                marks = "" if row is None else _significance(row, results.manifest["tests"])
-                cells += [figure(mean) + marks, "" if row is None else f"{row.wins}/{row.losses}"]
+            cells = [_changed(results, evaluation.name)] if is_ablation else []
+            for column in columns:
+                row = _difference(comparison, evaluation.name, column.measure) if data in column.data else None
+                mean = evaluation.means[column.measure] if data in column.data else math.nan
+                of_seeds = spread.get((evaluation.name, column.measure), np.empty(0))
+                text = figure(mean) + (f" ±{of_seeds.std(ddof=1):.4f}" if len(of_seeds) and mean == mean else "")
+                if row is None:
+                    cells += [text, ""]
+                    continue
+                marks, wins = _significance(row, tests), f"{row.wins}/{row.losses}"
+                cells += [text, f"{row.difference:+.4f}{marks}"] if is_ablation else [text + marks, wins]
+                if len(of_seeds) and row.p_corrected[tests[0]] < _ALPHA:
+                    gains = of_seeds - spread[base, column.measure]
+                    unsure.append(about_seeds(gains, evaluation.name, column.measure, base))
             rows.append((data, _named(results, evaluation.name), *cells))
         notes += [f"{data}: {len(evaluation.query_ids)} queries" for evaluation in evaluations[:1]]
-    header = ("data", "method", *(name for measure in results.measures for name in (str(measure), "w/l")))
-    notes += [*_method(results), *_notes(results)]
-    return Tabled(header, tuple(rows), tuple(notes), 2, group_starts(rows), frozenset(best))
+        notes += [f"{data}: {text}" for text in unsure if text]
+    second = "diff" if is_ablation else "w/l"
+    names = ("data", "method", "changed")[:n_names]
+    header = (*names, *(name for column in columns for name in (column.name, second)))
+    seeds = results.manifest.get("seeds", [])
+    notes += [f"±: standard deviation of the mean over the {len(seeds)} seeds"] if len(seeds) > 1 else []
+    first, wins, *how = _method(results)
+    changed = "changed: what differs from the baseline in the experiment file"
+    notes += [first, changed if is_ablation else wins, *how, *_notes(results)]
+    return Tabled(header, tuple(rows), tuple(notes), n_names, group_starts(rows), frozenset(best))
 
 
-def _best_means(results: Results, evaluations: Sequence[Evaluation]) -> list[tuple[int, int]]:
-    """The cells of a data set with the highest mean of their measure, as displayed; none if there is one method."""
+def _seed_means(results: Results, data: str) -> dict[tuple[str, str], Array]:
+    """By method and measure, the mean of each seed; empty without several seeds."""
+    by_seed = [{e.name: e.means for e in evaluations} for evaluations in results.by_seed(data).values()]
+    first = by_seed[0] if len(by_seed) > 1 else {}
+    return {
+        (method, measure): np.array([means[method][measure] for means in by_seed])
+        for method, of in first.items()
+        for measure in of
+    }
+
+
+def _best_means(columns: Sequence[_Column], data: str, evaluations: Sequence[Evaluation]) -> list[tuple[int, int]]:
+    """Row and column of the highest mean of each measure, as displayed; none if there is one method."""
     best = []
-    for at, measure in enumerate(map(str, results.measures)):
-        means = [_shown(evaluation.means[measure]) for evaluation in evaluations]
+    for at, column in enumerate(columns):
+        means = [_shown(evaluation.means[column.measure]) for evaluation in evaluations if data in column.data]
         if len(means) > 1 and max(means) > -math.inf:
-            best += [(row, 2 + 2 * at) for row, mean in enumerate(means) if mean == max(means)]
+            best += [(row, at) for row, mean in enumerate(means) if mean == max(means)]
     return best
 
 
@@ -421,9 +396,15 @@ def _named(results: Results, method: str) -> str:
     return f"{method} (baseline)" if method == results.manifest["baseline"] else method
 
 
-def _compared(results: Results, data: str, evaluations: Sequence[Evaluation]) -> Comparison | None:
+def _compared(
+    results: Results, data: str, evaluations: Sequence[Evaluation], *, intervals: bool = False
+) -> Comparison | None:
+    """The methods against the baseline, if there are both; intervals take most of the time, and tables do without."""
     names = [evaluation.name for evaluation in evaluations]
-    return results.compare(data) if len(names) > 1 and results.manifest["baseline"] in names else None
+    if len(names) < 2 or results.manifest["baseline"] not in names:
+        return None
+    needs_draws = intervals or "randomization" in results.manifest["tests"]
+    return results.compare(data, **({} if needs_draws else {"n_resamples": 1}))
 
 
 def _difference(comparison: Comparison | None, method: str, measure: str) -> Difference | None:
@@ -439,14 +420,15 @@ def _significance(row: Difference, tests: Sequence[str]) -> str:
 
 def _method(results: Results) -> list[str]:
     tests, correction = results.manifest["tests"], results.manifest["correction"]
-    after = "" if correction == "none" else f" after {correction.capitalize()}'s correction for the methods compared"
+    has_seeds = "seeds" in results.manifest
+    after = "" if correction == "none" else f" after {CORRECTIONS[correction]}'s correction for the methods compared"
     if len(tests) == 1:
         marks = f"* p < {_ALPHA:g} by the two-tailed {TESTS[tests[0]][0]}{after}"
     else:
         listed = ", ".join(f"{_LETTERS[test]} {TESTS[test][0]}" for test in tests)
         marks = f"p < {_ALPHA:g}{after}, two-tailed: {listed}"
     return [
-        "means: each query averaged over the splits that test it, then over queries",
+        f"means: each query averaged over the splits that test it{' and over seeds' * has_seeds}, then over queries",
         f"w/l: number of queries on which a method is better and worse than {results.manifest['baseline']}",
         marks,
     ]
@@ -460,6 +442,8 @@ def _notes(results: Results) -> list[str]:
             of_data.setdefault(line, []).append(data)
     n_data = len(results.manifest["definitions"])
     notes = [line if len(data) == n_data else f"{', '.join(data)}: {line}" for line, data in of_data.items()]
+    for data in results.data:
+        notes += [f"{data}: {note}" for evaluation in results.evaluations(data)[:1] for note in evaluation.notes]
     total, done = results.manifest["cells"]["total"], results.manifest["cells"]["done"]
     return notes if done == total else [*notes, f"{total - done} of {total} cells are missing"]
 
@@ -469,6 +453,7 @@ def _criterion(results: Results) -> Tabled:
     goals = {entry["name"]: entry.get("trained_for") for entry in results.manifest["methods"]}
     if not any(goals.values()):
         raise InputError("no method has trained_for; expected it in the experiment file")
+    columns = _columns(results)
     rows: list[tuple[str, ...]] = []
     for data in results.data:
         evaluations = [evaluation for evaluation in results.evaluations(data) if goals[evaluation.name]]
@@ -477,10 +462,11 @@ def _criterion(results: Results) -> Tabled:
             for measure in map(str, results.measures)
         }
         for evaluation in evaluations:
-            means = [(figure(mean), _shown(mean) == best[measure]) for measure, mean in evaluation.means.items()]
+            of = [(c.measure, evaluation.means[c.measure] if data in c.data else math.nan) for c in columns]
+            means = [(figure(mean), _shown(mean) == best[measure]) for measure, mean in of]
             cells = [f"{_OPEN}{text}{_CLOSE}" if is_best and text != "–" else text for text, is_best in means]
             rows.append((data, str(goals[evaluation.name]), evaluation.name, *cells))
-    header = ("data", "trained for", "method", *map(str, results.measures))
+    header = ("data", "trained for", "method", *(column.name for column in columns))
     notes = (f"{_OPEN}best{_CLOSE} of each column", *_method(results)[:1], *_notes(results))
     return Tabled(header, tuple(rows), notes, 3, group_starts(rows))
 
@@ -489,27 +475,101 @@ def _times(results: Results) -> Tabled:
     """Rows are methods, columns are seconds: to train the chosen model, and to train everything that was tried."""
     _, records = _times_records(results)
     rows = [(data, _named(results, method), *map(_time, times)) for data, method, *times in records]
-    header = ("data", "method", "train", "ratio", "choose and train", "ratio")
+    header = ("data", "method", "train", "ratio", "choose and train", "ratio", "CPU")
     notes = (
         "seconds per split, mean over the splits: to train the chosen model, and to train everything that was tried",
+        "CPU: CPU seconds of all threads to train everything that was tried",
         "ratio: to the baseline; compile time is not counted; parallel processes slow each other down",
     )
     return Tabled(header, tuple(rows), notes, 2, group_starts(rows))
 
 
-_TABLES = {"means": _means, "criterion": _criterion, "times": _times}
-
-
 def _times_records(results: Results) -> tuple[list[str], list[list[Any]]]:
-    """A header, and by data set and method the seconds of :meth:`Results.seconds`, each with its ratio."""
+    """A header, and by data set and method the seconds of :meth:`Results.seconds`, each with its ratio, and of CPUs."""
     records: list[list[Any]] = []
     for data in results.data:
-        seconds = results.seconds(data)
+        seconds, cpu = results.seconds(data), results.cpu_seconds(data)
         base = seconds.get(results.manifest["baseline"], (math.nan, math.nan))
         for method, both in seconds.items():
             ratios = [value / other if other > 0 else math.nan for value, other in zip(both, base, strict=True)]
-            records.append([data, method, both[0], ratios[0], both[1], ratios[1]])
-    return ["data", "method", "seconds_train", "ratio_train", "seconds_tune", "ratio_tune"], records
+            records.append([data, method, both[0], ratios[0], both[1], ratios[1], cpu[method]])
+    return ["data", "method", "seconds_train", "ratio_train", "seconds_tune", "ratio_tune", "cpu_tune"], records
+
+
+def _pairs(results: Results) -> Tabled:
+    """A row for every pair of methods on every measure."""
+    tables = {data: pairs_table(pairs) for data, pairs in _all_pairs(results).items()}
+    if not tables:
+        raise InputError("no data set has two methods; all pairs need at least two")
+    rows = tuple((data, *row) for data, table in tables.items() for row in table.rows)
+    first = next(iter(tables.values()))
+    return Tabled(("data", *first.header), rows, (*first.notes, *_notes(results)), 4, group_starts(rows))
+
+
+def _all_pairs(results: Results) -> dict[str, tuple[Pair, ...]]:
+    evaluations = {data: results.evaluations(data) for data in results.data}
+    seed = results.manifest["seed"]
+    return {data: pairs_of(of, random_state=seed) for data, of in evaluations.items() if len(of) > 1}
+
+
+def _pairs_records(results: Results) -> tuple[list[str], list[list[Any]]]:
+    records = {data: pairs_records(pairs)[1] for data, pairs in _all_pairs(results).items()}
+    return ["data", *pairs_records(())[0]], [[data, *row] for data, of in records.items() for row in of]
+
+
+def _splits(results: Results) -> Tabled:
+    """A row for every measure and split, a column for every method."""
+    header, records = _splits_records(results)
+    rows = [(*map(str, record[:4]), *map(figure, record[4:])) for record in records]
+    starts = frozenset(at for at in range(1, len(rows)) if rows[at][:2] != rows[at - 1][:2])
+    notes = ("means over the test queries of each split, of those that every method has", *_notes(results))
+    return Tabled(tuple(header), tuple(rows), notes, 3, starts)
+
+
+def _splits_records(results: Results) -> tuple[list[str], list[list[Any]]]:
+    """A header, and by data set, measure and split the number of queries, and the mean of every method."""
+    records: list[list[Any]] = []
+    for data in results.data:
+        by_split = {split: {e.name: e for e in of} for split, of in results.by_split(data).items()}
+        for measure in map(str, results.measures):
+            for split, of in by_split.items():
+                queries = len(next(iter(of.values())).query_ids)
+                means = [of[m].means[measure] if m in of else math.nan for m in results.methods]
+                records.append([data, measure, split, queries, *means])
+    return ["data", "measure", "split", "queries", *results.methods], records
+
+
+def _changed(results: Results, method: str) -> str:
+    """What a method changes of the settings of the baseline, in words."""
+    entries = {entry["name"]: entry for entry in results.manifest["methods"]}
+    ours, base = (_settings(entries.get(name, {})) for name in (method, results.manifest["baseline"]))
+    changed = [f"{key} = {_plain(ours[key])}" for key in ours if ours[key] != base.get(key)]
+    if ours.get("method") == base.get("method"):
+        changed += [f"no {key} (was {_plain(base[key])})" for key in base if key not in ours]
+    return ", ".join(changed) or ("" if method == results.manifest["baseline"] else "nothing")
+
+
+def _settings(entry: dict[str, Any]) -> dict[str, Any]:
+    """What a method's entry in the manifest sets, tables in it taken apart."""
+    settings = {key: value for key, value in entry.items() if key not in ("name", "trained_for", "choose_by")}
+    parameters, grid = (settings.pop(key, None) or {} for key in ("parameters", "grid"))
+    settings |= parameters | {f"grid {key}": value for key, value in grid.items()}
+    return {key: value for key, value in settings.items() if value not in (None, [], {})}
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+_TABLES: dict[str, Callable[[Results], Tabled]] = {
+    "means": _means,
+    "criterion": _criterion,
+    "times": _times,
+    "pairs": _pairs,
+    "splits": _splits,
+    "ablation": partial(_means, is_ablation=True),
+}
+_RECORDS = {"times": _times_records, "pairs": _pairs_records, "splits": _splits_records}
 
 
 def _time(value: float) -> str:
@@ -527,21 +587,35 @@ def _records(results: Results, kind: str) -> tuple[list[str], list[list[Any]]]:
     """A header, and by data set, method and measure all digits."""
     tests = results.manifest["tests"]
     goals = {entry["name"]: entry.get("trained_for") or "" for entry in results.manifest["methods"]}
+    has_seeds = "seeds" in results.manifest
     header = ["data", "method", "trained_for", "measure", "queries", "mean"]
-    if kind == "means":
-        header += ["difference", "low", "high", "wins", "ties", "losses"]
+    header += ["changed"] if kind == "ablation" else []
+    if kind != "criterion":
+        header += ["difference", "low", "high", "effect_size", "wins", "ties", "losses"]
         header += [f"{name}_{test}" for name in ("p", "p_corrected") for test in tests]
+        header += ["sd_seeds", "difference_sd_seeds", "p_seeds"] if has_seeds else []
     records: list[list[Any]] = []
     for data in results.data:
         evaluations = results.evaluations(data)
-        comparison = _compared(results, data, evaluations) if kind == "means" else None
+        comparison = None if kind == "criterion" else _compared(results, data, evaluations, intervals=True)
+        spread = _seed_means(results, data) if has_seeds else {}
         for evaluation in evaluations:
             goal = goals[evaluation.name]
-            for measure, mean in evaluation.means.items() if kind == "means" or goal else ():
+            for measure, mean in evaluation.means.items() if kind != "criterion" or goal else ():
                 record: list[Any] = [data, evaluation.name, goal, measure, len(evaluation.query_ids), mean]
+                record += [_changed(results, evaluation.name)] if kind == "ablation" else []
                 row = _difference(comparison, evaluation.name, measure)
                 if row is not None:
-                    record += [row.difference, *row.interval, row.wins, row.ties, row.losses]
+                    record += [row.difference, *row.interval, row.effect_size, row.wins, row.ties, row.losses]
                     record += [p[test] for p in (row.p, row.p_corrected) for test in tests]
-                records.append(record + [""] * (len(header) - len(record)))
+                elif kind != "criterion":
+                    record += [""] * (7 + 2 * len(tests))
+                if has_seeds and kind != "criterion":
+                    of_seeds, base = (
+                        spread.get((name, measure)) for name in (evaluation.name, results.manifest["baseline"])
+                    )
+                    apart = None if of_seeds is None or base is None else of_seeds - base
+                    record += ["" if of is None else of.std(ddof=1) for of in (of_seeds, apart)]
+                    record += ["" if apart is None or row is None else p_value("t", apart)]
+                records.append(record)
     return header, records

@@ -2,7 +2,7 @@
 
 Cells are computed by processes that map the data from disk. Each writes its own file, so an interrupted experiment
 resumes where it stopped; results do not depend on the number of processes. A cell that fails is recorded with the
-reason, and tried again when the experiment is run again.
+reason, and tried again when the experiment is run again. Measures are computed from the scores of all cells at the end.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ from rankwright.experiments.cells import Cell, Failure, make_cell, run_cell
 from rankwright.experiments.checks import load_experiment
 from rankwright.experiments.config import ADAPT, HINDSIGHT, DataSource, Experiment, MethodSpec
 from rankwright.experiments.preparing import Prepared, prepare, splits_of, with_best
-from rankwright.experiments.results import Results, write_results
+from rankwright.experiments.results import Results
+from rankwright.experiments.writing import write_results, write_runs
 from rankwright.io.files import remove_leftovers
 from rankwright.plugins import load_plugin
-from rankwright.reports.results import MANIFEST
+from rankwright.reports.results import MANIFEST, read_manifest
 from rankwright.training.methods import parse_method
 
 _ON_DEVICE = 4  # processes that share a GPU: each starts its libraries, and has a copy of the features there
@@ -57,6 +58,7 @@ def run_experiment(
     plugins: bool = False,
     progress: Callable[[Status], None] | None = None,
     command: str | None = None,
+    runs: str | None = None,
 ) -> Results:
     """Run an experiment, or resume it.
 
@@ -79,11 +81,15 @@ def run_experiment(
         Called with a :class:`Status` at every change.
     command : str, optional
         The command, for the manifest.
+    runs : {"plain", "annotated"}, optional
+        Write the rankings of all cells as TREC runs to ``runs`` in the results folder; annotated ones begin with their
+        ir_metadata, which trec_eval does not read.
 
     Returns
     -------
     Results
-        Results of all cells that succeeded; ``failures`` has the others.
+        Results of all cells that succeeded; ``failures`` has the others. If some failed, and the folder has results of
+        more cells from before, those stay, and the returned results are in the folder ``unfinished`` inside.
 
     Examples
     --------
@@ -92,6 +98,8 @@ def run_experiment(
     """
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs < 1:
         raise InputError(f"n_jobs is {n_jobs!r}; expected a positive integer")
+    if runs not in (None, "plain", "annotated"):
+        raise InputError(f"runs is {runs!r}; expected plain or annotated")
     if not isinstance(experiment, Experiment):
         experiment = load_experiment(experiment, data=data, plugins=plugins)
     if output is not None:
@@ -105,7 +113,7 @@ def run_experiment(
     started, began = datetime.now(UTC), time.perf_counter()
     prepared = [_prepared(experiment, source, n_jobs, notify) for source in experiment.data]
     cells = _cells(experiment, prepared)
-    waiting = [cell for cell in cells if not cell.is_done]
+    waiting = list({cell.file: cell for cell in cells if not cell.is_done}.values())  # seeds share single features
     threads = max(1, n_jobs // max(1, len(waiting)))
     waiting = [dataclasses.replace(cell, threads=threads) for cell in waiting]
     watch = _Watch(cells, waiting, n_jobs, notify)
@@ -125,8 +133,10 @@ def run_experiment(
             "threads": n_jobs,
             "cells": watch.done,
         }
-        write_results(experiment, prepared, cells, watch.failures, session)
-    return Results.open(experiment.output)
+        folder = write_results(experiment, prepared, cells, watch.failures, session, watch.testing)
+    if runs is not None:
+        write_runs(experiment, cells, read_manifest(folder), runs == "annotated", watch.testing)
+    return Results.open(folder)
 
 
 def _on_device(experiment: Experiment, device: str) -> Experiment:
@@ -188,9 +198,10 @@ def _prepared(experiment: Experiment, source: DataSource, threads: int, notify: 
 
 def _cells(experiment: Experiment, prepared: Sequence[Prepared]) -> list[Cell]:
     return [
-        make_cell(experiment, source, number, split, spec)
+        make_cell(experiment, source, number, split, spec, seed)
         for source in prepared
         for number, split in enumerate(splits_of(source, experiment.protocol, experiment.seed), 1)
+        for seed in experiment.seeds or (experiment.seed,)
         for spec in experiment.methods
     ]
 
@@ -222,6 +233,12 @@ class _Watch:
         else:
             self.failures.append(failure)
         self._show(cell)
+
+    def testing(self, done: int) -> None:
+        """Show how many cells have been evaluated."""
+        finished = self._before + self.done + len(self.failures)
+        doing = f"computing measures, {done} of {self._total}"
+        self._notify(Status(doing, finished, len(self.failures), self._total, self._left()))
 
     def _show(self, cell: Cell) -> None:
         doing = f"{cell.spec.name} on {cell.data}, split {cell.split}"
@@ -283,7 +300,7 @@ def _run_until_broken(pool: ProcessPoolExecutor, queue: deque[Cell], jobs: int, 
             try:
                 failure = future.result()
             except BrokenExecutor:
-                broken, failure = True, Failure(cell.data, cell.split, cell.spec.name, _DIED)
+                broken, failure = True, Failure.of(cell, _DIED)
             watch.ended(cell, failure)
 
 

@@ -115,6 +115,10 @@ PATHS = Rule("a string or a list of strings", lambda value: _is_text(value) or _
 COUNT = integer("a positive integer", 1)
 SPLITS = integer("an integer from 1 to 100000", 1, 100_000)
 NOT_NEGATIVE = integer("an integer of at least 0", 0, float("inf"))
+SEEDS = Rule(
+    "a list of different integers of at least 0",
+    lambda value: _is_list(value, NOT_NEGATIVE.accepts) and len(set(value)) == len(value) > 0,
+)
 NUMBER = Rule("a number", _is_number)
 ABOVE_0 = Rule("a number above 0", lambda value: _is_number(value) and 0 < value < float("inf"))
 TRUTH = Rule("true or false", lambda value: isinstance(value, bool))

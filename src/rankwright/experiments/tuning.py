@@ -48,10 +48,11 @@ class MethodOutcome:
     `spec`: the method. `model`: the chosen model. `chosen`: the parameters chosen on the validation queries.
     `validation`, `training`: the measure that chooses, on the validation and on the training queries; NaN without
     validation queries. `seconds_train`, `seconds_tune`: time to train the chosen model, and to train everything that
-    was tried, including it. `path`: every point tried: ``parameters``, ``validation``, and the state of its training,
-    if known; without validation queries only the points whose state is known. `rounds`: for boosting and nets: the
-    value on the validation queries after each round of the chosen model. `notes`: what a reader should know. `trained`:
-    the training of the chosen model; None for single features and adaptations.
+    was tried, including it. `cpu_tune`: CPU seconds of all threads for the latter. `path`: every point tried:
+    ``parameters``, ``validation``, and the state of its training, if known; without validation queries only the points
+    whose state is known. `rounds`: for boosting and nets: the value on the validation queries after each round of the
+    chosen model. `notes`: what a reader should know. `trained`: the training of the chosen model; None for single
+    features and adaptations.
     """
 
     spec: MethodSpec
@@ -65,6 +66,7 @@ class MethodOutcome:
     rounds: list[float] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     trained: Trained | None = None
+    cpu_tune: float = 0.0
 
     def save(self, path: Path) -> None:
         """Write the model to one file, with its validation and training values; beside it the reason if none can be."""
@@ -94,7 +96,7 @@ def run_method(
         return _best_feature(spec, train, valid)
     best: MethodOutcome | None = None
     path: list[dict[str, Any]] = []
-    seconds = 0.0
+    seconds = cpu = 0.0
     shared: Any = {"measure": spec.choose_by, "validated": valid is not None, "random_state": seed, "n_jobs": threads}
     for number, point in enumerate(points(spec, seed)):
         planned = make_plan(spec, point, **shared)
@@ -103,11 +105,12 @@ def run_method(
         outcome = _trained(spec, point, planned, train, valid)
         path += outcome.path
         seconds += outcome.seconds_tune
+        cpu += outcome.cpu_tune
         if best is None or outcome.validation > best.validation:
             best = outcome
     assert best is not None
     kept = path if valid is not None else [point for point in path if "gap" in point]
-    return dataclasses.replace(best, path=kept, seconds_tune=seconds)
+    return dataclasses.replace(best, path=kept, seconds_tune=seconds, cpu_tune=cpu)
 
 
 def points(spec: MethodSpec, seed: int = 0) -> list[Point]:
@@ -187,9 +190,9 @@ def _fit(planned: Plan, train: RankingData, valid: RankingData | None) -> Traine
 def _trained(
     spec: MethodSpec, point: Point, planned: Plan, train: RankingData, valid: RankingData | None
 ) -> MethodOutcome:
-    began = time.perf_counter()
+    began, cpu_began = time.perf_counter(), time.process_time()
     trained = _fit(planned, train, valid)
-    seconds = time.perf_counter() - began
+    seconds, cpu = time.perf_counter() - began, time.process_time() - cpu_began
     facts = trained.facts
     tried = facts.tried if getattr(planned.ranker, "C", None) == "auto" else ()
     further = {key: value for key, value in point.items() if key not in ("C", "C_grid")}
@@ -216,6 +219,7 @@ def _trained(
         list(facts.rounds.values) if facts.rounds is not None and valid is not None else [],
         [*dict.fromkeys(notice.text for notice in facts.notices), *_findings(trained, [row["C"] for row in tried])],
         trained,
+        cpu,
     )
 
 
@@ -287,7 +291,7 @@ def _best_feature(spec: MethodSpec, train: RankingData, valid: RankingData | Non
         raise InputError(f"{BEST_FEATURE} is chosen on validation queries; there are none")
     from rankwright.rankers.cross_validation import validation_value
 
-    began = time.perf_counter()
+    began, cpu_began = time.perf_counter(), time.process_time()
     value = validation_value(valid, spec.choose_by)  # the same value as evaluate's, but faster
     names = train.feature_names or [str(column + 1) for column in range(train.n_features)]
     path: list[dict[str, Any]] = []
@@ -296,6 +300,7 @@ def _best_feature(spec: MethodSpec, train: RankingData, valid: RankingData | Non
         scores = np.asarray(_single(train, column).score(valid.X, valid.feature_names), np.float64)
         path.append({"parameters": {"feature": names[column]}, "validation": value(scores)})
     best = max(range(len(path)), key=lambda at: (path[at]["validation"], -at))
-    seconds = time.perf_counter() - began
+    seconds, cpu = time.perf_counter() - began, time.process_time() - cpu_began
     outcome = _feature(spec, train, valid, columns[best])
-    return dataclasses.replace(outcome, chosen=path[best]["parameters"], path=path, seconds_tune=seconds)
+    chosen = path[best]["parameters"]
+    return dataclasses.replace(outcome, chosen=chosen, path=path, seconds_tune=seconds, cpu_tune=cpu)

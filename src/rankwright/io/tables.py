@@ -436,6 +436,15 @@ class FieldColumns:
         return values
 
 
+METADATA = b"# ir_metadata.start"
+
+
+def without_metadata(text: bytes) -> bytes:
+    """A run whose ir_metadata, which some begin with, is replaced by as many empty lines."""
+    head, end, rest = text.partition(b"# ir_metadata.end")
+    return b"\n" * head.count(b"\n") + rest if end else text
+
+
 def read_fields(
     source: Source, names: Sequence[str], wanted: Sequence[str], progress: Progress | None = None
 ) -> Iterator[FieldColumns]:
@@ -444,6 +453,8 @@ def read_fields(
     empty = True
     with open_file(source) as file:
         for chunk in file.chunks(progress):
+            if first_line == 1 and chunk.startswith(METADATA):
+                chunk = without_metadata(chunk)
             columns = _split(chunk, names, wanted, file.path, first_line)
             first_line += chunk.count(b"\n")
             if len(columns.lines):

@@ -468,12 +468,16 @@ def write_qrels(table: TrecTable, path: str | Path) -> None:
             out.write(b"".join(b"%s 0 %s %s\n" % (query, document, _plain(label)) for document, label in rows))
 
 
-def write_run(table: TrecTable, path: str | Path, tag: str = "rankwright") -> None:
-    """Write a run in rank order (ties by the tie rule), ranks from 1, scores in full precision."""
+def write_run(table: TrecTable, path: str | Path, tag: str = "rankwright", head: Sequence[str] = ()) -> None:
+    """Write a run in rank order (ties by the tie rule), ranks from 1, scores in full precision.
+
+    ``head`` has lines to begin with, as comments; of readers of runs, few take them.
+    """
     end = b" " + _word(tag, "tag") + b"\n"
     order = rank_order(table.values, table.indptr, table.doc_ids)
     documents, values = table.doc_ids[order], table.values[order]
     with replace_file(path) as out:
+        out.write("".join(f"# {line}\n" for line in head).encode())
         for query, start, stop in _blocks(table):
             rows = enumerate(zip(documents[start:stop].tolist(), values[start:stop].tolist(), strict=True), 1)
             lines = (b"%s Q0 %s %d %s" % (query, document, rank, _plain(score)) for rank, (document, score) in rows)

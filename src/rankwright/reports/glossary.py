@@ -27,14 +27,25 @@ _WORDS: dict[str, tuple[str, str]] = {
     ),
     "correction": (
         "correction",
-        "Of many methods some look better by luck. A correction (Holm's or Bonferroni's) raises {p|p-values} to "
-        "allow for the number of methods that are compared with the {baseline}.",
+        "Of many methods some look better by luck. A correction (Holm's, Bonferroni's or "
+        "Benjamini and Hochberg's) raises {p|p-values} to allow for the number of methods that are compared with the "
+        "{baseline}, and widens their {interval|intervals}.",
     ),
     "interval": (
         "interval",
         "A range for the true mean difference, found by drawing the queries anew many times (bootstrap). In the "
-        "long run 95 of 100 such 95 % intervals contain the true value. A wide one means too few queries, or very "
-        "unequal ones.",
+        "long run 95 of 100 such 95 % intervals contain the true value; of several methods, all of a measure at once. "
+        "A wide one means too few queries, or very unequal ones.",
+    ),
+    "effect": (
+        "effect size",
+        "The mean difference divided by the standard deviation of the differences: how large a gain is beside its "
+        "changes from query to query. Near 0.2 it is often called small, near 0.5 medium, near 0.8 large.",
+    ),
+    "seeds": (
+        "seeds",
+        "Training that involves chance was repeated with several random seeds. A query counts with its mean over them; "
+        "± is the standard deviation of the mean over seeds.",
     ),
     "highest": (
         "highest mean",

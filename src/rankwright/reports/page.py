@@ -32,7 +32,14 @@ from rankwright.reports.sentences import (
     verdict_of,
 )
 from rankwright.reports.statistics import ComparisonProtocol, DataSummary, protocol_of, summaries
-from rankwright.reports.tables import differences_table, manifest_list, means_table, notes_list, runs_table
+from rankwright.reports.tables import (
+    all_pairs_table,
+    differences_table,
+    manifest_list,
+    means_table,
+    notes_list,
+    runs_table,
+)
 
 CHOOSER = (
     '<div class="chooser" hidden><label>data <select id="choose-data"></select></label>'
@@ -143,7 +150,7 @@ def query_plot(drawn: dict[str, Any], caption: str, rankings: str) -> str:
 def chosen_tables(tables: Iterable[tuple[int, int, str]], caption: str) -> str:
     """The plot of differences, and tables of which the bar shows one, by the places of data set and measure."""
     chosen = (f'<div class="chosen" data-data="{data}" data-measure="{at}">{table}</div>' for data, at, table in tables)
-    terms = f"{word('interval', 'Intervals')}, {word('p', 'p-values')} and {word('wtl')}"
+    terms = f"{word('interval', 'Intervals')}, {word('effect', 'effect sizes')}, {word('p', 'p-values')}, {word('wtl')}"
     note = f'<p class="note">{terms} are explained at the end of the page.</p>'
     return figure("differences", caption, numbers=False) + note + "".join(chosen)
 
@@ -212,6 +219,7 @@ def _page(results: ResultsFolder, title: str | None, progress: Callable[[int, in
         ("summary", "Summary", _summary(results, data, protocol)),
         ("means", "Means", _means(data, protocol) + _definitions(results)),
         ("differences", "Against the baseline", _against(data, protocol)),
+        ("pairs", "All pairs", _all_pairs(data)),
         ("queries", "Query by query", _by_query(drawn)),
         *_plots(drawn, {"health": _health_words(results, data)}),
         ("run", "What was run", _what_was_run(results)),
@@ -243,6 +251,7 @@ def _summary(results: ResultsFolder, data: Sequence[DataSummary], protocol: Comp
     parts = [f'<p class="lead">{opening_verdict(data, protocol)}{doubt}</p>', _missing(results), wrong]
     caution = "Figures are not comparable with those on all documents."
     parts += [f'<p class="note">{escape(line)}. {caution}</p>' for line in _about_data_sets(results, "cleaning")]
+    parts += [f'<p class="warning">{escape(line)}.</p>' for line in _left_out(data)]
     for summary in data:
         useless = about_useless(results.health, summary.name)
         line = f"{summary.title}: {useless}" if len(data) > 1 else useless
@@ -255,6 +264,11 @@ def _summary(results: ResultsFolder, data: Sequence[DataSummary], protocol: Comp
             parts.append(f"<h3>{escape(summary.title)}</h3><p>{verdict_of(summary)}</p>")
         parts.append(bullets(about_data(summary, measure)))
     return "".join(parts) + how_decided(about_tests(data, protocol))
+
+
+def _left_out(data: Sequence[DataSummary]) -> list[str]:
+    """What is not compared, because not every method has it."""
+    return [f"{summary.title}: {note}" for summary in data for note in summary.notes]
 
 
 def _missing(results: ResultsFolder) -> str:
@@ -302,7 +316,8 @@ def _means(data: Sequence[DataSummary], protocol: ComparisonProtocol) -> str:
         f'<p class="note"><b>Bold</b>: best in column. <span class="mark better">▲</span> and '
         f'<span class="mark worse">▼</span>: {SIGNIFICANTLY} better and worse than {base}. '
         f"{word('wtl')}: queries on which a method is better, equal or worse. "
-        '<span class="screen">Click a heading to sort.</span></p>'
+        + (f"±: spread over {word('seeds')}. " if any(s.seed_means is not None for s in data) else "")
+        + '<span class="screen">Click a heading to sort.</span></p>'
     )
     return legend + "".join(tables)
 
@@ -317,6 +332,17 @@ def _against(data: Sequence[DataSummary], protocol: ComparisonProtocol) -> str:
         for measure in summary.differences
     ]
     return chosen_tables(tables, f"Mean difference from {protocol.baseline}, with {protocol.confidence:.0%} interval")
+
+
+def _all_pairs(data: Sequence[DataSummary]) -> str:
+    """All pairs of methods in the first measure of each data set, if there are more than the baseline's."""
+    compared = [summary for summary in data if summary.measures and len(summary.ranked(summary.measures[0])) > 2]
+    tables = [all_pairs_table(summary.title, summary.pairs(summary.measures[0])) for summary in compared]
+    note = (
+        f"Every method with every other: {word('effect', 'effect sizes')}, and Tukey's test by randomisation, which is "
+        f"for all pairs at once. Its {word('p', 'p-values')} need no {word('correction')}."
+    )
+    return f'<p class="note">{note}</p>{"".join(tables)}' if tables else ""
 
 
 def _by_query(drawn: dict[str, Any]) -> str:

@@ -23,19 +23,24 @@ from rankwright.io.tables import parse_json
 from rankwright.measures import parse_measure
 
 MANIFEST = "manifest.json"
+FORMAT = 2
+"""The version of results folders; those of version 1 have no seeds and no CPU seconds."""
+EXPERIMENT = "experiment.toml"
+UNFINISHED = "unfinished"
+"""The folder inside a results folder with the results so far, while those of more cells are kept."""
 FIGURES = ("validation", "training", "seconds_train", "seconds_tune", "n_train_queries")
 HEALTH = ("C", "objective", "gap", "passes", "norm", "slack", "slack_ratio", "objective_ratio")
 _PLACE = ("data", "split", "method")
 COLUMNS: dict[str, tuple[str, ...]] = {
     "per_query": (*_PLACE, "query", "measure", "value"),
-    "runs": (*_PLACE, "parameters", *FIGURES, "note", "model"),
+    "runs": (*_PLACE, "parameters", *FIGURES, "note", "model", "cpu_tune"),
     "queries": ("data", "query", "text", "kind", "relevant"),
     "paths": (*_PLACE, "parameters", "validation"),
     "rounds": (*_PLACE, "round", "validation"),
     "health": (*_PLACE, *HEALTH),
     "rankings": (*_PLACE, "query", "rank", "document", "grade"),
 }
-"""The tables that an experiment writes, and their columns."""
+"""The tables that an experiment writes, and their columns; one with several seeds adds ``seed`` after ``split``."""
 
 HEALTH_COLUMNS = {
     "slack_ratio": "loss on training queries (untrained = 1)",
@@ -48,7 +53,7 @@ HEALTH_COLUMNS = {
 }
 """The columns of ``health.csv`` that are plotted, and their labels."""
 
-_NUMBERS = frozenset(("value", "round", "objective_per_C", "relevant", "rank", "grade", *FIGURES, *HEALTH))
+_NUMBERS = frozenset(("value", "round", "objective_per_C", "relevant", "rank", "grade", "cpu_tune", *FIGURES, *HEALTH))
 _OBJECTS = ("parameters",)
 Rankings = dict[tuple[str, str], dict[str, dict[str, list[tuple[str, float]]]]]
 """By data set and query, then by split, then by method: documents with their grades, the first one first."""
@@ -57,7 +62,7 @@ _LARGEST = 1e150  # sums of squares of larger ones could be infinite
 
 @dataclass(frozen=True)
 class TableRow:
-    """What rows of most tables begin with."""
+    """What rows of most tables begin with; ``split`` has the seed in it if there are several."""
 
     data: str
     split: str
@@ -71,6 +76,13 @@ class Score(TableRow):
     query: str
     measure: str
     value: float
+    seed: str = ""
+
+
+def columns_of(table: str, has_seeds: bool) -> tuple[str, ...]:
+    """The columns of a table that an experiment writes, with one seed or with several."""
+    columns = COLUMNS[table]
+    return ("data", "split", "seed", *columns[2:]) if has_seeds and columns[:2] == _PLACE[:2] else columns
 
 
 @dataclass(frozen=True)
@@ -217,8 +229,14 @@ def read_scores(folder: str | Path) -> Iterator[Score]:
         measure = row["measure"]
         if measure not in names:
             names[measure] = canonical(measure)
-        place = row.get("data", ""), row.get("split", ""), row["method"]
-        yield Score(*place, row["query"], names[measure], row["value"])
+        place = row.get("data", ""), _split(row), row["method"]
+        yield Score(*place, row["query"], names[measure], row["value"], row.get("seed", ""))
+
+
+def _split(row: dict[str, Any]) -> str:
+    """The split of a row, and its seed if it has one: what is computed once for a method."""
+    split: str = row.get("split", "")
+    return f"{split}, seed {row['seed']}" if row.get("seed") else split
 
 
 def read_health(folder: str | Path) -> tuple[Health, ...]:
@@ -231,7 +249,7 @@ def read_health(folder: str | Path) -> tuple[Health, ...]:
         if row["C"] > 0 and "objective_ratio" not in row:  # at zero weights it is C times the mean loss, about 1
             figures["objective_per_C"] = row.get("objective", math.nan) / row["C"]
         figures = {name: value for name, value in figures.items() if math.isfinite(value)}
-        place = row.get("data", ""), row.get("split", ""), row.get("method", row.get("loss", ""))
+        place = row.get("data", ""), _split(row), row.get("method", row.get("loss", ""))
         rows.append(Health(*place, row["C"], figures))
     return tuple(rows)
 
@@ -257,7 +275,7 @@ def _rows(folder: Path, table: str, *needed: str) -> Iterator[dict[str, Any]]:
     """The rows of a table, if there is one; columns that it lacks are empty, nan or {}, unless they are needed."""
     empty = {name: math.nan if name in _NUMBERS else {} if name in _OBJECTS else "" for name in COLUMNS[table]}
     for row in read_rows(folder / f"{table}.csv", needed, optional=True):
-        yield empty | row
+        yield empty | row | ({"split": _split(row)} if "split" in row else {})
 
 
 def _picked(kind: type[TableRow], row: dict[str, Any], **changed: Any) -> dict[str, Any]:

@@ -13,11 +13,11 @@ from statistics import fmean
 
 import numpy as np
 
-from rankwright.evaluation.comparison import Difference
-from rankwright.evaluation.significance import TESTS
+from rankwright.evaluation.comparison import Difference, disagreement
+from rankwright.evaluation.significance import CORRECTIONS, TESTS
 from rankwright.reports.glossary import SIGNIFICANTLY, linked, word
 from rankwright.reports.results import Health, ResultsFolder
-from rankwright.reports.statistics import ALPHA, ComparisonProtocol, DataSummary, verdict
+from rankwright.reports.statistics import ALPHA, ComparisonProtocol, DataSummary, about_seeds, verdict
 
 _NAMED = 5  # methods to list by name
 _STILL = 0.99  # of the objective at zero weights: above it, hardly anything was learnt
@@ -30,7 +30,7 @@ def counted(number: int, singular: str, plural: str | None = None) -> str:
 
 def signed(value: float) -> str:
     """A difference with its sign, using a true minus sign."""
-    return f"{value:+.4f}".replace("-", "−")
+    return f"{round(value, 4) + 0.0:+.4f}".replace("-", "−")  # no −0.0000
 
 
 def p_text(p: float) -> str:
@@ -85,6 +85,15 @@ def about_data(summary: DataSummary, measure: str) -> list[str]:
             f"{escape(best)} against {escape(summary.protocol.baseline)}: {wins}.",
             *_disagreement(row, summary.protocol),
         ]
+    protocol = summary.protocol
+    for row in summary.differences[measure]:
+        text = disagreement(row, protocol.tests[0], protocol.correction, protocol.confidence)
+        sentences += [f"{escape(row.system)}: {escape(text)}."] if text else []
+    sure = [method for method in summary.methods if summary.verdict(method, measure)]
+    for method in sure if summary.seed_means is not None else ():
+        gains = summary.seeds(method, measure) - summary.seeds(protocol.baseline, measure)
+        text = about_seeds(gains, method, measure, protocol.baseline)
+        sentences += [f"{escape(text)}."] if text else []
     sentences.extend(_groups(summary, measure))
     sentences.extend(_other_measures(summary, measure))
     return sentences
@@ -102,6 +111,8 @@ def about_tests(data: Sequence[DataSummary], protocol: ComparisonProtocol) -> li
     ]
     if any(summary.splits > 1 for summary in data):
         lines.append("a query tested in several splits counts once, with the mean of its values")
+    if any(summary.seed_means is not None for summary in data):
+        lines.append("a query counts with its mean over seeds; what is significant is tested over seeds, too (t-test)")
     return [linked(line[0].upper() + line[1:] + ".") for line in lines]
 
 
@@ -286,6 +297,6 @@ def figures_of(row: Difference, protocol: ComparisonProtocol, compared: int) -> 
     if compared > 1 and protocol.correction == "none":
         test += f", not corrected for the {compared:,} methods compared"
     elif compared > 1:
-        test += f", after {protocol.correction.capitalize()}'s {word('correction')} for {compared:,} methods"
+        test += f", after {CORRECTIONS[protocol.correction]}'s {word('correction')} for {compared:,} methods"
     p = word("p", p_text(row.p_corrected[protocol.tests[0]]))
     return f"{means}, a difference of {signed(row.difference)}{share}, {interval}, on {queries} ({p} by the {test})"

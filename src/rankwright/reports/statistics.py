@@ -1,6 +1,7 @@
 """Means of per-query values, and comparisons with the baseline, for each data set.
 
-The values of a query are averaged over the splits that test it. If training sets differ in size, tables are about the
+The values of a query are averaged over the splits that test it and over seeds. Methods are compared on the queries and
+splits that all of them have. If training sets differ in size, tables are about the
 largest ones; the others appear in the learning curves.
 """
 
@@ -15,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from rankwright._types import Array
-from rankwright.evaluation.comparison import Comparison, Difference, differences_of
+from rankwright.evaluation.comparison import Comparison, Difference, Pair, differences_of, pairs_among
 from rankwright.evaluation.evaluate import mean_of
-from rankwright.evaluation.significance import CORRECTIONS, TESTS
+from rankwright.evaluation.significance import CORRECTIONS, TESTS, p_value
 from rankwright.reports.results import ResultsFolder, Score, canonical
 
 ALPHA = 0.05
@@ -70,9 +71,11 @@ class DataSummary:
     """One data set: the values of every method, measure and query, and the differences by measure.
 
     `name`: name of the data set, maybe empty. `title`: what readers call it. `methods`, `measures`, `query_ids`: the
-    three axes of ``values``. `values`: means over splits; nan if there is no value. `differences`: from the baseline,
-    by measure, if the baseline and another method have queries in common. `splits`: number of splits behind the values.
-    `train_size`: training queries of these splits, if other splits have fewer. `protocol`: how methods are compared.
+    three axes of ``values``. `values`: means over splits and seeds; nan if there is no value. `differences`: from the
+    baseline, by measure, if the baseline and another method have queries in common. `splits`: number of splits behind
+    the values. `train_size`: training queries of these splits, if other splits have fewer. `protocol`: how methods are
+    compared. `notes`: what was left out, because not every method has it. `seed_means`: with several seeds, the mean of
+    every seed, method and measure.
     """
 
     name: str
@@ -85,6 +88,8 @@ class DataSummary:
     splits: int
     train_size: int | None
     protocol: ComparisonProtocol
+    notes: tuple[str, ...] = ()
+    seed_means: Array | None = None
 
     @property
     def first_measure(self) -> str | None:
@@ -95,10 +100,24 @@ class DataSummary:
         """The mean over queries; nan if there is none."""
         return mean_of(self.values[self.methods.index(method), self.measures.index(measure)])
 
+    def seeds(self, method: str, measure: str) -> Array:
+        """The mean of every seed; empty if there is one."""
+        if self.seed_means is None:
+            return np.empty(0)
+        means: Array = self.seed_means[:, self.methods.index(method), self.measures.index(measure)]
+        return means
+
     def ranked(self, measure: str) -> list[str]:
         """Methods that have values, best first."""
         means = {method: self.mean(method, measure) for method in self.methods}
         return sorted((m for m in means if not math.isnan(means[m])), key=lambda method: -means[method])
+
+    def pairs(self, measure: str) -> list[Pair]:
+        """All pairs of methods that have values, best first, on the queries that all have."""
+        methods = self.ranked(measure)
+        values = self.values[[self.methods.index(method) for method in methods], self.measures.index(measure)].T
+        draws = {"n_resamples": self.protocol.n_resamples, "random_state": self.protocol.seed}
+        return pairs_among(methods, values[~np.isnan(values).any(axis=1)], measure, **draws)
 
     def difference(self, method: str, measure: str) -> Difference | None:
         """The comparison of a method with the baseline; None for the baseline itself."""
@@ -169,7 +188,7 @@ def summaries(
     data: list[DataSummary] = []
     n_measures = len(protocol.measures)
     for name, scores in by_data.items():
-        summary = _summary(name, scores, results, protocol)
+        summary = _summary(name, scores, results, protocol, compared)
         for column, measure in enumerate(summary.measures if compared else ()):
             if rows := _from_baseline(summary, column):
                 summary.differences[measure] = rows
@@ -179,22 +198,80 @@ def summaries(
     return data
 
 
-def _summary(name: str, scores: list[Score], results: ResultsFolder, protocol: ComparisonProtocol) -> DataSummary:
+def _summary(
+    name: str, scores: list[Score], results: ResultsFolder, protocol: ComparisonProtocol, compared: bool
+) -> DataSummary:
     """A data set before its methods are compared."""
     sizes = train_sizes(results, name)
     largest = max(sizes.values(), default=math.nan)
     kept = [score for score in scores if sizes.get(score.split, largest) * _SAME >= largest] if sizes else scores
+    kept, notes = common(kept, protocol.methods, protocol.baseline) if compared else (kept, [])
     names = {score.method for score in kept}
     methods = tuple(method for method in protocol.methods if method in names)
     used = {score.measure for score in kept}
     measures = tuple(measure for measure in protocol.measures if measure in used)
     queries = tuple(_unique(score.query for score in kept))
     values = averaged(kept, methods, measures, queries)
-    splits = len({score.split for score in kept})
+    seeds = list(dict.fromkeys(score.seed for score in kept))
+    splits = len({score.split.removesuffix(f", seed {score.seed}") for score in kept})
     named = results.manifest.get("data")
     title = name or (named if isinstance(named, str) and named else "all queries")
     size = round(largest) if sizes else None
-    return DataSummary(name, title, methods, measures, queries, values, {}, splits, size, protocol)
+    seed_means = None
+    if len(seeds) > 1:
+        of_seeds = [averaged([s for s in kept if s.seed == seed], methods, measures, queries) for seed in seeds]
+        seed_means = np.array([[[mean_of(column) for column in rows] for rows in of] for of in of_seeds])
+    return DataSummary(
+        name, title, methods, measures, queries, values, {}, splits, size, protocol, tuple(notes), seed_means
+    )
+
+
+def common(scores: Sequence[Score], methods: Sequence[str], baseline: str) -> tuple[list[Score], list[str]]:
+    """The scores of the splits and queries that every method has, and in sentences what was left out.
+
+    A method that has less than half of what the baseline, and those with more, have in common is left out instead.
+    """
+    places: dict[str, set[tuple[str, str]]] = {}
+    for score in scores:
+        places.setdefault(score.method, set()).add((score.split, score.query))
+    if not places or all(of == next(iter(places.values())) for of in places.values()):
+        return list(scores), []
+    order = sorted((m for m in methods if m in places), key=lambda method: (method != baseline, -len(places[method])))
+    shared, apart = places[order[0]], []
+    for method in order[1:]:
+        if 2 * len(shared & places[method]) >= len(shared):
+            shared = shared & places[method]
+        else:
+            apart.append(method)
+    every = set().union(*(places[method] for method in order if method not in apart))
+    lacking = [method for method in order if method not in apart and len(places[method]) < len(every)]
+    notes = []
+    if lacking:
+        counts = [len({place[at] for place in of}) for of in (shared, every) for at in (1, 0)]
+        some = f"{counts[0]:,} of {counts[2]:,} queries"
+        some += f", in {counts[1]:,} of {counts[3]:,} splits" if counts[1] < counts[3] else ""
+        notes.append(f"compared on {some}: those that every method has (incomplete: {', '.join(lacking)})")
+    if apart:
+        few = [f"{method} ({len({query for _, query in places[method] & shared}):,})" for method in apart]
+        total = f"{len({query for _, query in shared}):,}"
+        notes.append(f"left out, as they have too few of the queries that the others have ({total}): {', '.join(few)}")
+    return [s for s in scores if s.method not in apart and (s.split, s.query) in shared], notes
+
+
+def about_seeds(gains: Array, method: str, measure: str, baseline: str) -> str:
+    """What the seeds say of a difference that is significant over queries; empty if they agree.
+
+    `gains`: the mean difference by seed. What a seed does to all queries alike is no matter of queries, so a t-test
+    over seeds asks again.
+    """
+    p = p_value("t", gains)
+    if p < ALPHA:
+        return ""
+    spread = f"{gains.min():+.4f} to {gains.max():+.4f}".replace("-", "−")
+    seeds = f"not over the {len(gains)} seeds ({spread}, p = {p:.2g} by a t-test over seeds)"
+    return (
+        f"{method} against {baseline} in {measure}: significant over queries, {seeds}; with other seeds it may not hold"
+    )
 
 
 def averaged(scores: Sequence[Score], methods: Sequence[str], measures: Sequence[str], queries: Sequence[str]) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import math
 import re
@@ -10,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from rankwright.evaluation.comparison import Difference
+from rankwright.evaluation.comparison import Difference, Pair
 from rankwright.reports.glossary import linked
 from rankwright.reports.results import ResultsFolder, RunRow
 from rankwright.reports.sentences import bullets, counted, signed
@@ -70,6 +71,8 @@ def means_table(summary: DataSummary) -> str:
         for measure in summary.measures:
             mean = summary.mean(method, measure)
             text = f"<b>{_figure(mean)}</b>" if _figure(mean) == best[measure] else _figure(mean)
+            if summary.seed_means is not None and math.isfinite(mean):
+                text += f" ±{_figure(summary.seeds(method, measure).std(ddof=1))}"
             mark = _mark(summary.verdict(method, measure), summary.protocol.baseline)
             row.append(_cell(text + mark, mean))
         if compared:
@@ -77,8 +80,24 @@ def means_table(summary: DataSummary) -> str:
         rows.append(row)
     queries = counted(len(summary.query_ids), "query", "queries")
     splits = f", {counted(summary.splits, 'split')}" if summary.splits > 1 else ""
+    splits += f", {len(summary.seed_means)} seeds" if summary.seed_means is not None else ""
     size = f", trained on {summary.train_size:,} queries" if summary.train_size else ""
     return table(header, rows, f"{summary.title}: means over {queries}{splits}{size}")
+
+
+def all_pairs_table(title: str, pairs: Sequence[Pair]) -> str:
+    """All pairs of methods in one measure."""
+    rows = [
+        [
+            *map(_row_head, map(escape, (pair.system, pair.other))),
+            _cell(signed(pair.difference), pair.difference),
+            _effect(pair.effect_size),
+            _p(pair.p),
+        ]
+        for pair in pairs
+    ]
+    caption = f"{title}, {pairs[0].measure}: all pairs, on {counted(pairs[0].queries, 'query', 'queries')}"
+    return table(["method", "other", "difference", "effect", "p, Tukey"], rows, caption, text_columns=2)
 
 
 def differences_table(summary: DataSummary, measure: str) -> str:
@@ -110,6 +129,18 @@ def versus_table(
     return table(header, rows, f"{title}, {measure}: {labels[1]} compared with {labels[0]}")
 
 
+def diff_list(texts: tuple[str, str], labels: tuple[str, str]) -> str:
+    """The lines that differ between two experiment files, with those around them; empty if none do."""
+    before, after = (text.splitlines() for text in texts)
+    lines = list(difflib.unified_diff(before, after, *labels, lineterm=""))
+    kinds = {"+": "ins", "-": "del"}
+    shown = [
+        f"<{kinds[line[0]]}>{escape(line)}</{kinds[line[0]]}>" if line[0] in kinds and at > 1 else escape(line)
+        for at, line in enumerate(lines)
+    ]
+    return f'<h3>The experiment files</h3><pre class="diff">{chr(10).join(shown)}</pre>' if lines else ""
+
+
 def changes_table(changed: Sequence[tuple[str, str, str]], labels: tuple[str, str]) -> str:
     """What differs in what was run."""
     rows = [[_row_head(escape(name)), *(_text_cell(escape(value)) for value in values)] for name, *values in changed]
@@ -118,11 +149,11 @@ def changes_table(changed: Sequence[tuple[str, str, str]], labels: tuple[str, st
 
 def _compared_header(protocol: ComparisonProtocol) -> list[str]:
     tests = [f"p, {_SHORT[test]}" for test in protocol.tests]
-    return ["difference", "in %", f"{protocol.confidence:.0%} interval", "w/t/l", *tests]
+    return ["difference", "in %", f"{protocol.confidence:.0%} interval", "w/t/l", *tests, "effect"]
 
 
 def _compared(difference: Difference, protocol: ComparisonProtocol, against: str) -> list[str]:
-    """Cells: difference, in %, interval, wins, p-values."""
+    """Cells: difference, in %, interval, wins, p-values, effect."""
     share = 100 * difference.difference / difference.baseline_mean if difference.baseline_mean else math.nan
     low, high = difference.interval
     mark = _mark(verdict(difference, protocol.tests[0]), against)
@@ -132,6 +163,7 @@ def _compared(difference: Difference, protocol: ComparisonProtocol, against: str
         _cell(f"{signed(low)} … {signed(high)}", low),
         _wins(difference),
         *(_p(difference.p_corrected[test]) for test in protocol.tests),
+        _effect(difference.effect_size),
     ]
 
 
@@ -283,6 +315,10 @@ def _p(p: float) -> str:
 
 def _figure(value: float, shape: str = "{:.4f}") -> str:
     return shape.format(value) if math.isfinite(value) else "–"
+
+
+def _effect(size: float) -> str:
+    return _cell(f"{size:+.2f}".replace("-", "−") if math.isfinite(size) else "–", size)
 
 
 def _seconds(value: float) -> str:

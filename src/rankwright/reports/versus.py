@@ -17,7 +17,7 @@ import numpy as np
 
 from rankwright.errors import InputError
 from rankwright.evaluation.comparison import Difference
-from rankwright.evaluation.significance import TESTS
+from rankwright.evaluation.significance import CORRECTIONS, TESTS
 from rankwright.reports.figures import (
     by_spread,
     difference_row,
@@ -29,12 +29,12 @@ from rankwright.reports.figures import (
 )
 from rankwright.reports.glossary import SIGNIFICANTLY, linked
 from rankwright.reports.page import check_target, chosen_tables, document, how_decided, query_plot, write_page
-from rankwright.reports.results import ResultsFolder, canonical, check_folder, read_results
+from rankwright.reports.results import EXPERIMENT, ResultsFolder, canonical, check_folder, read_results
 from rankwright.reports.sentences import bullets, counted, figures_of, signed
 from rankwright.reports.statistics import ALPHA, ComparisonProtocol, DataSummary, protocol_of, summaries, verdict
-from rankwright.reports.tables import changes_table, versus_table
+from rankwright.reports.tables import changes_table, diff_list, versus_table
 
-_COMPARED = ("seed", "protocol", "baseline", "tests", "correction", "versions")
+_COMPARED = ("seed", "seeds", "protocol", "baseline", "tests", "correction", "versions")
 _FACTS = ("kind", "queries", "documents", "features", "train_queries", "valid_queries", "content")
 
 
@@ -170,24 +170,25 @@ def _only(
 
 def _changed(before: ResultsFolder, after: ResultsFolder) -> list[tuple[str, str, str]]:
     """What differs between two manifests: the protocol, versions, and the settings of methods and data of both."""
+    changed: list[tuple[str, str, str]] = []
     a, b = _facts(before), _facts(after)
-    keys = [key for key in dict.fromkeys([*a, *b]) if a.get(key) != b.get(key)]
-    comparable = [
-        key for key in keys if not key.startswith(("method ", "data ")) or _entry(key) in _entries(a) & _entries(b)
-    ]
-    return [(key, _text(a.get(key)), _text(b.get(key))) for key in comparable]
+    for entry in (entry for entry in a if entry in b):  # others are only in one folder, which is said elsewhere
+        keys = [key for key in dict.fromkeys([*a[entry], *b[entry]]) if a[entry].get(key) != b[entry].get(key)]
+        changed += [(f"{entry}{key}", _text(a[entry].get(key)), _text(b[entry].get(key))) for key in keys]
+    return changed
 
 
-def _facts(results: ResultsFolder) -> dict[str, Any]:
-    """The facts of a manifest by name, tables in it taken apart."""
-    facts: dict[str, Any] = {}
+def _facts(results: ResultsFolder) -> dict[str, dict[str, Any]]:
+    """The facts of a manifest by method, data set or neither, then by name, tables in it taken apart."""
+    facts: dict[str, dict[str, Any]] = {"": {}}
     for key in _COMPARED:
-        _put(facts, key, results.manifest.get(key))
+        _put(facts[""], key, results.manifest.get(key))
     for kind, key in (("method", "methods"), ("data", "data")):
         for name, entry in results.entries(key).items():
-            facts[f"{kind} {name}"] = ""
             kept = {k: v for k, v in entry.items() if k != "name" and (kind == "method" or k in _FACTS)}
-            _put(facts, f"{kind} {name}:", kept)
+            of = facts.setdefault(f"{kind} {name}: ", {})
+            for fact, value in kept.items():
+                _put(of, fact.replace("_", " "), value)
     return facts
 
 
@@ -197,14 +198,6 @@ def _put(facts: dict[str, Any], name: str, value: Any) -> None:
             _put(facts, f"{name} {key}".replace("_", " "), inner)
     elif value is not None:
         facts[name] = value
-
-
-def _entry(key: str) -> str:
-    return key.partition(":")[0]
-
-
-def _entries(facts: Mapping[str, Any]) -> set[str]:
-    return {key for key in facts if key.startswith(("method ", "data ")) and ":" not in key}
 
 
 def _text(value: Any) -> str:
@@ -298,9 +291,18 @@ def _page(versus: Versus, title: str | None) -> str:
         ("differences", "Differences", _differences_section(versus)),
         ("queries", "Query by query", by_query),
         ("only", "Only in one folder", bullets(map(escape, versus.only))),
-        ("run", "What was changed", changed or same),
+        ("run", "What was changed", (changed or same) + diff_list(_files(versus), versus.labels)),
     ]
     return document(title or f"{b} compared with {a}", facts, sections, drawn)
+
+
+def _files(versus: Versus) -> tuple[str, str]:
+    """The two experiment files; both empty if a folder has none."""
+    a, b = (results.folder / EXPERIMENT for results in versus.results)
+    try:
+        return a.read_text(encoding="utf-8"), b.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return "", ""
 
 
 def _rows(versus: Versus, measure: str) -> list[tuple[Both, Difference]]:
@@ -330,7 +332,7 @@ def _summary(versus: Versus) -> str:
         parts.append(f"{head}<ul>{''.join(lines)}</ul>")
     decided = (
         f"Significant: {TESTS[test][0]}, two-tailed over the queries that both folders have, p < {ALPHA:g}",
-        f"Correction: {versus.protocol.correction}, for the methods of one data set in one measure",
+        f"Correction: {CORRECTIONS[versus.protocol.correction]}, for the methods of one data set in one measure",
         "A query tested in several splits counts once, with the mean of its values",
     )
     return "".join(parts) + how_decided(f"{linked(line)}." for line in decided)
