@@ -92,7 +92,7 @@ def canonical(name):
 
 def test_every_import_is_a_declared_dependency():
     extras = PROJECT["optional-dependencies"]
-    named = ("tables", "export", "pyterrier", "serve", "verify", "dask", "lightgbm", "xgboost", "catboost")
+    named = ("tables", "export", "excel", "pyterrier", "serve", "verify", "dask", "lightgbm", "xgboost", "catboost")
     optional = [requirement for extra in named for requirement in extras[extra]]
     known = declared([*PROJECT["dependencies"], *optional, "rankwright", "pandas", "polars"])
     distributions = packages_distributions()

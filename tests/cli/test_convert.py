@@ -99,9 +99,9 @@ def test_judgements_are_rewritten(tmp_path):
 @pytest.mark.parametrize(
     ("text", "target", "options", "message"),
     [
-        (LETOR, "b.csv", [], "b.csv: unknown suffix; expected one of .txt"),
+        (LETOR, "b.xlsx", [], "b.xlsx: unknown suffix; expected one of .txt"),
         (LETOR, "b.run", [], "b.run: unknown suffix"),
-        (LETOR, "none/b.txt", [], "cannot be written: No such file or directory"),
+        (LETOR, "none/b.txt", [], "cannot be written: the folder "),
         (LETOR.replace("3:5", "3:x"), "b.rank", [], "a:1: "),
         (LETOR.replace("docid = ", "a b "), "b.qrels", [], "judgements need document ids"),
         (RUN, "b.rank", [], "a is a TREC run; expected the output to end in .run, .trec, .txt"),

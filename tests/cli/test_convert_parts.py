@@ -105,7 +105,7 @@ def test_what_is_left_out_is_said(here, capsys):
             ["x.rank", "--by-query", "100001", "-o", "y.partitions"],
             "--by-query 100,001; expected at most 100,000 partitions",
         ),
-        (["x.rank", "--by-query", "4", "-o", "no/y.partitions"], "no/y.partitions: cannot be written: No such file"),
+        (["x.rank", "--by-query", "4", "-o", "no/y.partitions"], "no/y.partitions: cannot be written: the folder no"),
     ],
 )
 def test_mistakes(here, capsys, words, message):

@@ -95,7 +95,7 @@ def test_all_losses_of_the_help_are_the_default(files, capsys):
         (["train.txt", "-m", "nothing"], "unknown measure 'nothing'"),
         (["train.txt", "-o", "health.pdf"], "health.pdf: plots end in .png or .svg, not in '.pdf'"),
         (["train.txt", "-o", "folder.png"], "folder.png: is a folder; expected a file name to write to"),
-        (["train.txt", "-o", "no/health.png"], "no/health.png: cannot be written: No such file or directory"),
+        (["train.txt", "-o", "no/health.png"], "no/health.png: cannot be written: the folder no does not"),
         (["train.txt", "-o", "a.svg", "-o", "a.svg"], "a.svg: is given twice; expected different files to write to"),
         (["train.txt", "--csv", "train.txt"], "train.txt: is also an input; expected another name"),
         (["train.txt", "--valid", "wide.txt"], "wide.txt: the data has 6 features, but the training data has 4"),

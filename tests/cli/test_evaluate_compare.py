@@ -113,7 +113,7 @@ BAD = {
     "empty": (["empty", "x.run"], "empty: "),
     "binary": (["binary", "x.run"], "binary"),
     "truncated gz": (["qrels", "cut.run.gz"], "cut.run.gz: damaged or truncated gzip file"),
-    "label": (["badlabel", "x.run"], "badlabel:2: label is 'high'; expected a finite number"),
+    "label": (["badlabel", "x.run"], "badlabel:2: label has words ('high'); expected labels that are numbers"),
     "feature label": (["badfeature", "short"], "badfeature:2: "),
     "measure": (["qrels", "x.run", "-m", "nDGC@3"], "unknown measure 'nDGC'; did you mean nDCG"),
     "option": (["qrels", "x.run", "--convention", "mine"], "'mine' is not one of"),
@@ -168,7 +168,7 @@ def test_the_plot_of_a_comparison(files, capsys):
         (["--plot", "c.png", "--plot-query", "7"], "query '7' is not among the 2 queries that all systems have"),
         (["--plot", "c.gif"], "c.gif: plots end in .png or .svg, not in '.gif'"),
         (["--plot", "c.png", "--plot", "c.png"], "c.png: is given twice; expected different files to write to"),
-        (["--plot", "no/c.png"], "no/c.png: cannot be written: No such file or directory"),
+        (["--plot", "no/c.png"], "no/c.png: cannot be written: the folder no does not exist; make it first"),
     ],
 )
 def test_plots_that_cannot_be_made(files, capsys, options, message):

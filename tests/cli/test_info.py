@@ -189,7 +189,7 @@ def test_the_plot_of_the_pairs(tmp_path, capsys):
     ("text", "plot", "message"),
     [
         (PAIRS, "p.pdf", "p.pdf: plots end in .png or .svg, not in '.pdf'"),
-        (PAIRS, "no/p.png", "no/p.png: cannot be written: No such file or directory"),
+        (PAIRS, "no/p.png", "no/p.png: cannot be written: the folder "),
         ("1 Q0 a 1 2.5 t\n", "p.png", "a: is a run, without labels; expected features or judgements"),
         ("0.5\n1\n", "p.png", "a: is scores, without labels; expected features or judgements"),
         ("1 qid:1 1:1\nx qid:1 1:1\n", "p.png", "a:2: "),

@@ -80,7 +80,10 @@ def test_filling_changes_missing_values_only(gappy, number):
     [
         (["--fill", "nan"], "--fill is nan; expected a finite number"),
         (["--fill", "x"], "--fill"),
-        ([], "'b' is missing in 3 of 24 rows; expected a folder (.rank), which can hold that, or --fill NUMBER"),
+        (
+            [],
+            "'b' is missing in 3 of 24 rows; expected a folder (.rank), .parquet or .csv, which can hold",
+        ),
     ],
 )
 def test_bad_fills_write_nothing(gappy, capsys, options, message):

@@ -313,7 +313,7 @@ BAD = {
     "bad tag": (["rank", "m.rkw", "f.txt", "-o", "x.run", "--tag", "a b"], "tag 'a b' cannot be written"),
     "onto itself": (["rank", "m.rkw", "f.txt", "-o", "./f.txt"], "f.txt: is also an input"),
     "onto a folder": (["rank", "m.rkw", "f.txt", "-o", "dir"], "dir: is a folder"),
-    "into nowhere": (["rank", "m.rkw", "f.txt", "-o", "no/x"], "no/x: cannot be written: No such file or directory"),
+    "into nowhere": (["rank", "m.rkw", "f.txt", "-o", "no/x"], "no/x: cannot be written: the folder no does not"),
     "unknown query": (
         ["explain", "m.rkw", "f.txt", "--query", "9"],
         "f.txt: has no query '9'; it has 3, such as 7, x,",

@@ -185,7 +185,7 @@ def test_an_index_without_texts(tmp_path, capsys):
         (["q.tsv", "-o", "out.run", "--json"], "--json prints the results of one QUERY; expected no -o with it"),
         (["q.tsv", "-o", "q.tsv"], "q.tsv: is also an input"),
         (["q.tsv", "-o", "."], "is a folder; expected a file name"),
-        (["q.tsv", "-o", "no/out.run"], "no/out.run: cannot be written: No such file or directory"),
+        (["q.tsv", "-o", "no/out.run"], "no/out.run: cannot be written: the folder no does not exist; make it first"),
         (["missing", "-o", "out.run"], "missing: cannot be read: No such file"),
         (["q.tsv", "-o", "out.run", "--tag", "a b"], "tag 'a b' cannot be written"),
         (["q.tsv", "-o", "out.run", "--part", "head"], "unknown topic part 'head'"),

@@ -59,7 +59,7 @@ from rankwright.models.saving import save_model
             ["train.txt: no query has both relevant and other documents", "nothing to train on"],
         ),
         (["--method", "rank-svm", "--relevant-from", "2"], ["--relevant-from does not go with the method rank-svm"]),
-        (["-o", "nowhere/m.rkw"], ["nowhere/m.rkw: cannot be written: No such file"]),
+        (["-o", "nowhere/m.rkw"], ["nowhere/m.rkw: cannot be written: the folder nowhere does not"]),
         (["-o", "."], [".: is a folder"]),
         (["-o", "-"], ["expected a file name after -o"]),
         (["-o", "m.rkw.gz"], ["model files are not gzip"]),

@@ -68,7 +68,7 @@ def test_trees_for_every_target_on_given_rows(target, models, capsys):
         (("nothing.rkw", "--to", "solr", "-o", "out"), "nothing.rkw: cannot be read: No such file or directory"),
         (
             ("trees.rkw", "--to", "solr", "-o", "no/out"),
-            "no/out: cannot be written: No such file or directory",
+            "no/out: cannot be written: the folder no does not exist; make it first",
         ),
         (
             ("trees.rkw", "--to", "solr", "-o", "out", "--form", "raw"),

@@ -97,7 +97,7 @@ def test_plain_tables_are_read_by_compiled_code(both, name):
         ("qid,label,x\nq,1,1e39\n", "t.csv:2: x is 1e+39; expected a number that fits float32"),
         ("qid,label,x\nq,1,inf\n", "t.csv:2: x is 'inf'; expected a finite number"),
         ("qid,label,x\nq,1,1_000\nq,0,1\n", "t.csv:3: x is '1', and '1_000'"),
-        ("qid;label;x\nq;1;1,5\n", "t.csv:2: x is '1,5'; expected a plain number"),
+        ("qid;label;x\nq;1;1,5\nq;0;2.5\n", "t.csv:2: x is '1,5', and x is '2.5' on line 3; expected one decimal mark"),
         (b"qid,label,x\nq,1,2\n\xff,1,2\n", "t.csv:3: byte 0xff is not valid UTF-8"),
         (b"qid,label,x\nq,1,2\nq\0,1,2\n", "t.csv:3: is not a text file"),
         ("qid,label,x\n" + "q" * 5000 + ",1,2\n", "t.csv:2: the column 'qid' has an id of 5,000 characters"),

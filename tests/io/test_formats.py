@@ -179,7 +179,7 @@ def test_files_without_features(tmp_path, kind):
         read_data(tmp_path / "a")
 
 
-@pytest.mark.parametrize("name", ["a", "a.csv", "a.gz", "a.parquet.gz", "a.rank.gz"])
+@pytest.mark.parametrize("name", ["a", "a.xlsx", "a.gz", "a.parquet.gz", "a.rank.gz"])
 def test_unknown_suffixes(tmp_path, name):
     with pytest.raises(InputError, match=r"unknown suffix; expected one of \.txt, .*\.parquet, \.rank"):
         write_data(make_data(), tmp_path / name)

@@ -107,7 +107,7 @@ def test_endless_lines_are_refused(tmp_path, monkeypatch, start, size):
 
 
 def test_gzip_bombs_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "_PACKED_LEAST", 1 << 16)
+    monkeypatch.setattr(files, "PACKED_LEAST", 1 << 16)
     (tmp_path / "bomb.gz").write_bytes(gzip.compress(b"0\n" * 2_000_000))
     with pytest.raises(InputError, match=r"bomb.gz: unpacks to more than 100 times its size"):
         list(line_chunks(tmp_path / "bomb.gz", size=1 << 14))

@@ -160,7 +160,7 @@ def test_columns_by_name(tmp_path):
     [
         ("query,docid,rating\n", "has no judgements"),
         ("query,docid,rating\nred\n", "has only 1 row without a document or a rating"),
-        ("query,docid,rating\na,b,good\n", "a:2: the rating is 'good'; expected a number, such as 0 to 4"),
+        ("query,docid,rating\na,b,good\n", "a:2: the rating has words ('good'); expected labels that are numbers"),
         ('query,docid,rating\na,b,"1,5"\n', "a:2: the rating is '1,5'; expected a number with a decimal point"),
         ("query,docid,rating\na,b c,1\n", "a:2: the document id 'b c' contains whitespace"),
         ("query,docid,rating\n,b,1\n", "a:2: the query is empty"),

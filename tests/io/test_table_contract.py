@@ -1,7 +1,9 @@
 """One rule for tables: the same table in every container and under every accepted name gives the same data."""
 
 import gzip
+import io
 import json
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,8 @@ from rankwright.io.partitions import read_manifest
 from rankwright.io.roles import CLICKS, ROLES, parse_columns
 from rankwright.io.trec import trec_table
 
+openpyxl = pytest.importorskip("openpyxl")
+pytest.importorskip("python_calamine")
 pandas = pytest.importorskip("pandas")
 polars = pytest.importorskip("polars")
 pyarrow = pytest.importorskip("pyarrow")
@@ -35,7 +39,7 @@ def table(qid="query_id", docid="doc_id", label="label", **more):
 
 
 FEATURES = {"bm25": BM25, "colour": COLOUR, "title": TITLES}
-TEXT = ("csv", "tsv", "semicolons", "gzip")
+TEXT = ("csv", "tsv", "semicolons", "gzip", "utf-16", "zip", "xlsx")
 JSON = ("jsonl", "json")
 FRAMES = {"pandas": pandas.DataFrame, "polars": polars.DataFrame, "pyarrow": pyarrow.table}
 
@@ -57,8 +61,26 @@ def put(folder, container, columns):
     else:
         mark = {"tsv": "\t", "semicolons": ";"}.get(container, ",")
         text = "".join(mark.join(map(cell, row)) + "\n" for row in [list(columns), *rows])
-        path.write_bytes(gzip.compress(text.encode()) if container == "gzip" else text.encode())
+        path.write_bytes(packed(container, text, [list(columns), *rows]))
     return path
+
+
+def packed(container, text, rows):
+    """The bytes of a table in text."""
+    if container in ("gzip", "utf-16"):
+        return gzip.compress(text.encode()) if container == "gzip" else text.encode("utf-16")
+    if container not in ("zip", "xlsx"):
+        return text.encode()
+    made = io.BytesIO()
+    if container == "zip":
+        with zipfile.ZipFile(made, "w") as archive:
+            archive.writestr("table.csv", text)
+    else:
+        book = openpyxl.Workbook()
+        for row in rows:
+            book.active.append(row)
+        book.save(made)
+    return made.getvalue()
 
 
 def read_features(folder, container, values, **options):
@@ -92,7 +114,7 @@ def read_table(folder, container, columns, what):
     return read_qrels(path) if what == "qrels" else read_run(path)
 
 
-CONTAINERS = [*TEXT, "parquet", *FRAMES]
+CONTAINERS = [*TEXT, *JSON, "parquet", *FRAMES]
 NAMES = [
     *(("qid", name) for name in (*ROLES["qid"], *ROLES["query"])),
     *(("docid", name) for name in ROLES["docid"]),
@@ -224,7 +246,8 @@ def test_what_must_be_there_is_an_error_with_its_place(tmp_path, container, miss
     columns[missing] = [*columns[missing][:3], None, *columns[missing][4:]]
     with pytest.raises(InputError) as caught:
         read_features(tmp_path, container, columns)
-    place = {"parquet": "row 3 (from 0)"} | dict.fromkeys(FRAMES, "row 3 (from 0)")
+    place = {"parquet": "row 3 (from 0)", "jsonl": "table-jsonl:4: ", "json": "table-json:4: "}
+    place |= dict.fromkeys(FRAMES, "row 3 (from 0)")
     assert missing in str(caught.value)
     assert place.get(container, f"table-{container}:5: ") in str(caught.value)
 

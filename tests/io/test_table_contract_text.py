@@ -1,13 +1,13 @@
 """One rule for tables: documents, queries, numbers and click logs are the same in every container, by every name."""
 
 import contextlib
-import gzip
 import json
 import math
 import warnings
 
 import numpy as np
 import pytest
+from test_table_contract import packed
 
 from rankwright import InputError, build_index, read_clicks, read_queries
 from rankwright.cli.main import main
@@ -20,7 +20,7 @@ polars = pytest.importorskip("polars")
 pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
 
-TEXT = ("csv", "tabs", "semicolons", "gzip")
+TEXT = ("csv", "tabs", "semicolons", "gzip", "utf-16", "zip", "xlsx")
 CONTAINERS = (*TEXT, "jsonl", "json", "parquet")
 FRAMES = {"pandas": pandas.DataFrame, "polars": polars.DataFrame, "pyarrow": pyarrow.table}
 IDS = ["d1", "d2", "NA"]
@@ -47,7 +47,7 @@ def put(folder, container, columns):
     else:
         mark = {"tabs": "\t", "semicolons": ";"}.get(container, ",")
         text = "".join(mark.join(cell(value, mark) for value in row) + "\n" for row in [list(columns), *rows])
-        path.write_bytes(gzip.compress(text.encode()) if container == "gzip" else text.encode())
+        path.write_bytes(packed(container, text, [list(columns), *rows]))
     return path
 
 
@@ -61,7 +61,7 @@ def documents(key="id"):
 
 
 EXPECTED = {key: {"title": title, "text": text} for key, title, text in zip(IDS, TITLES, TEXTS, strict=True)}
-FORMAT = {"tabs": "csv", "semicolons": "csv", "gzip": "csv"}
+FORMAT = dict.fromkeys(TEXT, "csv")
 
 
 @pytest.mark.parametrize("container", CONTAINERS)

@@ -69,7 +69,7 @@ def test_qrels_written_read_back(tmp_path):
     ("content", "line", "message"),
     [
         (b"1 Q0 d 1 0.5\n", 1, "5 fields; expected 6: query Q0 document rank score tag"),
-        (b"1 Q0 d 1 0.5 t\n1 Q0 e 1 0.5 t more\n", 2, "7 fields; expected 6"),
+        (b"1 Q0 d 1 0.5 t\n1 Q0 e 1 0.5\n", 2, "5 fields; expected 6"),
         (b"1 Q0 d 1 0.5 t\n\n1 Q0 e 1 high t\n", 3, "score is 'high'; expected a finite number"),
         (b"1 Q0 d 1 nan t\n", 1, "score is 'nan'"),
         (b"1 Q0 d 1 0.5 t\n1 Q0 e 1 -inf t\n", 2, "score is '-inf'"),
@@ -161,7 +161,7 @@ def test_writing_fails_whole(tmp_path):
     run = TrecTable.from_dict({"1": {"a": 1.0}})
     with pytest.raises(InputError, match="is a folder"):
         write_run(run, tmp_path)
-    with pytest.raises(InputError, match="cannot be written: No such file"):
+    with pytest.raises(InputError, match=r"cannot be written: the folder .*nowhere does not exist; make it first"):
         write_run(run, tmp_path / "nowhere" / "x")
     (tmp_path / "kept").write_text("old")
     with pytest.raises(InputError):

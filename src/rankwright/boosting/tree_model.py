@@ -129,6 +129,10 @@ class _OnTrees(Model):
         """Number of features."""
         return self.n_inputs
 
+    def text_features(self) -> tuple[str, ...]:
+        """The categorical features whose categories are texts."""
+        return tuple(self.names[at] for at, values in self.categories.items() if values and isinstance(values[0], str))
+
     def takes_text(self, at: int) -> bool:
         """Whether a feature may be text: the categorical ones may."""
         return at in self.categories

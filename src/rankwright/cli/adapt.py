@@ -17,9 +17,9 @@ from rankwright.cli.options import (
     Integer,
     assigned,
     clean_options,
-    columns_option,
     integers,
     json_option,
+    label_options,
     measure_option,
     missing_option,
     numbers,
@@ -81,7 +81,7 @@ _TREES_HELP = "Most trees, or rounds of LambdaBoost; how many are kept is chosen
 @click.option("--leaves", default="10", metavar="2,4,10", callback=integers, help=_LEAVES_HELP)
 @click.option("--rate", metavar="0.1,0.5", callback=numbers, help=_RATE_HELP)
 @click.option("--trees", type=Integer(1), metavar="NUMBER", help=_TREES_HELP)
-@columns_option
+@label_options
 @clean_options
 @missing_option
 @seed_option()

@@ -15,8 +15,8 @@ from rankwright.cli.options import (
     FILE,
     Integer,
     clean_options,
-    columns_option,
     group_option,
+    label_options,
     negative_option,
     output_option,
 )
@@ -48,7 +48,7 @@ _SCALES = click.Choice(["minmax", "percentile", "zscore"])
 @click.option("--scale", type=_SCALES, help="Scale every feature within each query.")
 @click.option("--by-query", "n_partitions", type=Integer(1), metavar="N", help=_BY_QUERY_HELP)
 @click.option("--fill", type=float, metavar="NUMBER", help=_FILL_HELP)
-@columns_option
+@label_options
 @clean_options
 def command(
     sources: tuple[Path, ...],
@@ -63,11 +63,11 @@ def command(
 
     The format of INPUT is detected from its content: LETOR text, CSV with a header, Parquet (a file or a folder), a
     Rankwright folder, judgements in any form, or a TREC run. OUTPUT appears only when it is complete, and may be INPUT
-    itself.
+    itself. Tables that are written as tables need no labels.
 
     \b
       .txt .letor .svm .dat .libsvm   LETOR text (also with .gz)
-      .parquet                        a table: qid, docid, label and one column per feature
+      .parquet .csv .tsv              a table: qid, docid, label and one column per feature (text also with .gz)
       .rank                           a folder that is mapped into memory and opens instantly
       .qrels                          the labels as TREC judgements (also with .gz)
       .run                            a TREC run, from a TREC run (also with .gz)
@@ -87,7 +87,8 @@ def command(
       rankwright convert big/*.parquet --by-query 64 -o big.partitions
       rankwright convert big.partitions -o big.rank
     """
-    from rankwright.io.detect import FEATURE_FORMATS, detected
+    from rankwright.io.detect import FEATURE_FORMATS, detected, keeps_unlabelled
+    from rankwright.io.roles import for_scoring
 
     cleaner = cleaner_alone(options)
     changes = {"--scale": scale, "--fill": fill, "--clean": cleaner}
@@ -108,6 +109,8 @@ def command(
     if len(sources) > 1:
         raise InputError(f"{len(sources)} inputs; expected one, or --by-query N for partitions of all of them")
     source = sources[0]
+    if keeps_unlabelled(target):
+        options["columns"] = for_scoring(options["columns"])
     with detected(source, options["columns"]) as file:
         if file.kind in ("model", "scores"):
             content = "is a model" if file.kind == "model" else "contains one score per line"
@@ -172,7 +175,7 @@ def _trec(file: Detected, target: Path, negative_as_zero: bool, columns: Columns
         table = read_judgements(file.source, columns)
     tag = b"rankwright"
     if is_run and not table.layout:  # not a table with a header
-        tag = next(read_fields(file.source, _RUN_COLUMNS, ("tag",))).fields["tag"][0]
+        tag = b"_".join(next(read_fields(file.source, _RUN_COLUMNS, ("tag",))).fields["tag"][0].split())
     if negative_as_zero and not is_run:
         table = replace(table, values=table.values.clip(0))
 

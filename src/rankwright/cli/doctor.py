@@ -41,6 +41,7 @@ _REQUIREMENT = re.compile(r"([\w.-]+)\s*(?:>=\s*([\d.]+))?")
 
 EXTRAS = {
     "dask": ("training on a cluster", ("dask", "distributed")),
+    "excel": ("Excel files", ("python-calamine",)),
     "export": ("models as ONNX", ("onnx",)),
     "gpu": ("training on an NVIDIA GPU", ("numba-cuda", "numpy")),
     "html": ("web pages as documents", ("lxml",)),

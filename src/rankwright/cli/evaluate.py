@@ -27,9 +27,10 @@ from rankwright.cli.files import (
 from rankwright.cli.options import (
     FILE,
     Integer,
-    columns_option,
+    duplicates_option,
     engine_option,
     json_option,
+    label_options,
     measure_option,
     seed_option,
     together,
@@ -38,7 +39,7 @@ from rankwright.cli.printing import counted, inform, print_table, progress, read
 from rankwright.cluster.cluster import Transport
 from rankwright.data.dataset import RankingData
 from rankwright.data.doubts import doubtful_rows
-from rankwright.data.trec_table import TrecTable
+from rankwright.data.trec_table import Duplicates, TrecTable
 from rankwright.errors import InputError
 from rankwright.evaluation.comparison import compare, curve_measures, query_curves
 from rankwright.evaluation.evaluate import (
@@ -93,7 +94,8 @@ _measure_options = together(
     click.option("--subtopics", is_flag=True, help=_SUBTOPICS_HELP),
     click.option("--strata", is_flag=True, help=_STRATA_HELP),
     click.option("--queries", "queries_file", type=FILE, help=_QUERIES_HELP),
-    columns_option,
+    label_options,
+    duplicates_option,
     click.option("--format", "kind", type=click.Choice(FORMATS), default="text", help="Output format."),
     json_option("Same as --format json."),
 )
@@ -145,6 +147,7 @@ def evaluate_files(
     engine: Transport | None = None,
     subtopics: bool = False,
     strata: bool = False,
+    duplicates: Duplicates = "error",
 ) -> list[Evaluation]:
     """Evaluate every system file against the judgements; each file is opened once."""
     parsed = [parse_measure(measure) for measure in measures or DEFAULT_MEASURES]
@@ -176,7 +179,7 @@ def evaluate_files(
             if judged is None:
                 assert data is not None
                 judged = _as_judgements(data, judgements)
-            run = read_run(file.source, progress)
+            run = read_run(file.source, progress, duplicates=duplicates)
             problem = nothing_in_common(judged, run)
             if problem:
                 raise InputError(f"{problem}; expected the same query ids in both", system)
@@ -332,7 +335,9 @@ def compare_command(
     with progress("comparing") as moved:
         result = compare(evaluations, **tested, random_state=seed, progress=moved)
     if rbo is not None:
-        result = replace(result, notes=(*result.notes, *_overlaps(baseline, systems, rbo, evaluations)))
+        result = replace(
+            result, notes=(*result.notes, *_overlaps(baseline, systems, rbo, evaluations, options["duplicates"]))
+        )
     if curves is not None:
         for plot in plots:
             curves.plot(plot, queries)
@@ -342,12 +347,14 @@ def compare_command(
         inform(f"wrote {plot}")
 
 
-def _overlaps(baseline: str, systems: Sequence[str], p: float, evaluations: Sequence[Evaluation]) -> list[str]:
+def _overlaps(
+    baseline: str, systems: Sequence[str], p: float, evaluations: Sequence[Evaluation], duplicates: Duplicates
+) -> list[str]:
     from rankwright.evaluation.agreement import rank_biased_overlap
 
-    base, notes = read_run(baseline), []
+    base, notes = read_run(baseline, duplicates=duplicates), []
     for system, evaluation in zip(systems, evaluations[1:], strict=True):
-        overlap = rank_biased_overlap(read_run(system), base, p=p)
+        overlap = rank_biased_overlap(read_run(system, duplicates=duplicates), base, p=p)
         queries = counted(len(overlap.values), "query", "queries")
         value = f"RBO of {evaluation.name} with {evaluations[0].name}: {overlap.mean:.4f}"
         notes.append(f"{value} (p {p:g}, extrapolated, mean of {queries})")

@@ -124,6 +124,8 @@ def command(
         parse_measure(measure)
     saved = load_model(model)
     data, scores = scored(saved, features, **reading)
+    if repeats and not data.is_labelled:
+        raise InputError("has no labels, by which --permute measures; expected a column of them", features)
     head = {"model": str(model), "method": saved.method, "features": str(features)}
     if query is None:
         how: dict[str, Any] = {"measure": measure or _MEASURE, "repeats": repeats or 0, "seed": seed}
@@ -172,7 +174,7 @@ class _Document:
     rank: int
     id: str | None
     score: float
-    label: float
+    label: float | None
     row: int
 
     @property
@@ -193,7 +195,7 @@ def _ranking(data: RankingData, scores: Array, query: str, features: Path) -> li
             rank,
             None if names is None or not names[place] else str(names[place]),
             float(scores[start + place]),
-            float(data.labels[start + place]),
+            float(data.labels[start + place]) if data.is_labelled else None,
             start + place,
         )
         for rank, place in enumerate(order.tolist(), 1)
@@ -301,11 +303,12 @@ def _show(
         "rank": [f"#{document.rank}" for document in listed],
         "document": [document.id or "" for document in listed],
         "score": decimals([document.score for document in listed], 6),
-        "label": [f"{document.label:g}" for document in listed],
+        "label": ["" if document.label is None else f"{document.label:g}" for document in listed],
         "": [chosen.get(document.rank, "") for document in listed],
     }
-    if not any(rows["document"]):
-        del rows["document"]
+    for column in ("document", "label"):
+        if not any(rows[column]):
+            del rows[column]
     print_columns(console, rows, left=("document", ""))
     if len(listed) < len(ranking):
         console.print(f"  [dim]and {len(ranking) - len(listed):,} more[/]")

@@ -23,10 +23,11 @@ from rankwright.cli.files import (
 from rankwright.cli.options import (
     FILE,
     Integer,
-    columns_option,
     depth_option,
+    duplicates_option,
     engine_option,
     given_options,
+    label_options,
     measure_option,
     normalize_option,
     output_option,
@@ -37,7 +38,7 @@ from rankwright.cli.printing import counted, inform, listed, note, progress, rea
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
-    from rankwright.data.trec_table import TrecTable
+    from rankwright.data.trec_table import Duplicates, TrecTable
     from rankwright.io.roles import Columns
     from rankwright.text.features import MadeFeatures
     from rankwright.text.index import Index
@@ -76,7 +77,8 @@ _CHOOSE_HELP = "For rrf: choose k by these judgements, of other queries than tho
 @part_option
 @threads_option(1, "Does not affect the output.")
 @engine_option
-@columns_option
+@label_options
+@duplicates_option
 @click.option("--runs", is_flag=True, help="Make features from TREC runs, given as arguments.")
 @normalize_option("With --runs: normalisation of the scores of a query.")
 def command(
@@ -86,6 +88,7 @@ def command(
     runs: bool,
     normalize: str,
     columns: Columns | None,
+    duplicates: Duplicates,
     **options: Any,
 ) -> None:
     """Make a feature file for training and ranking.
@@ -118,10 +121,10 @@ def command(
         names = [source.name.removesuffix(".gz").removesuffix(".run") for source in sources]
         if len(set(names)) < len(names):
             names = [str(source) for source in sources]
-        tables = dict(zip(names, _read_runs(sources), strict=True))
+        tables = dict(zip(names, _read_runs(sources, duplicates), strict=True))
         data, notes = runs_to_data(tables, judgements, normalize=normalize), []
     else:
-        made = _from_index(sources[0], sources[1], judgements, qrels, of_queries, **options)
+        made = _from_index(sources[0], sources[1], judgements, qrels, of_queries, duplicates=duplicates, **options)
         data, notes = made.data, _notes(made)
         check_missing(data, target, ", or the feature {name}(missing=0)")
     write_data(data, target)
@@ -180,6 +183,7 @@ def _from_index(
     qrels: Path | None,
     columns: Columns | None,
     *,
+    duplicates: Duplicates,
     sets: tuple[str, ...],
     names: tuple[str, ...],
     per_field: bool,
@@ -202,7 +206,7 @@ def _from_index(
     if judgements is not None and qrels is not None:
         judgements = matched(judgements, queries, qrels)
     is_run = candidates not in ("union", "judged")
-    chosen = _read_runs([Path(candidates)])[0] if is_run else candidates
+    chosen = _read_runs([Path(candidates)], duplicates)[0] if is_run else candidates
     documents = None if table is None else read_document_table(table, index)
     with engine_started(engine) as started, progress("making features") as update:
         return make_features(
@@ -229,13 +233,13 @@ def _set_of(name: str, index: Index, fields: Sequence[str]) -> list[str]:
     return list(index.numbers)
 
 
-def _read_runs(sources: Sequence[Path]) -> list[TrecTable]:
+def _read_runs(sources: Sequence[Path], duplicates: Duplicates) -> list[TrecTable]:
     from rankwright.io.trec import read_run
 
     tables = []
     for source in sources:
         with reading(source) as update:
-            tables.append(read_run(source, update))
+            tables.append(read_run(source, update, duplicates=duplicates))
     return tables
 
 
@@ -264,6 +268,7 @@ def _notes(made: MadeFeatures) -> list[str]:
 @click.option("--phi", type=click.FloatRange(0, 1), default=0.8, help="For rbc: patience of a user.")
 @normalize_option("For combsum and combmnz: how scores are normalised within a query.")
 @depth_option(1000, "Maximum documents per query.")
+@duplicates_option
 def fuse_command(
     sources: tuple[Path, ...],
     target: Path,
@@ -274,6 +279,7 @@ def fuse_command(
     phi: float,
     normalize: str,
     depth: int,
+    duplicates: Duplicates,
 ) -> None:
     """Combine TREC runs into one, for `evaluate` and `compare`.
 
@@ -301,7 +307,7 @@ def fuse_command(
     if measure is not None and qrels is None:
         raise InputError("--measure is what --choose-k chooses by; expected --choose-k QRELS with it")
     check_target(target, [*sources, qrels])
-    tables = _read_runs(sources)
+    tables = _read_runs(sources, duplicates)
     if qrels is not None:
         k = _chosen(tables, qrels, measure)
     fused = fuse(tables, method, k=60.0 if k is None else k, phi=phi, normalize=normalize, depth=depth)

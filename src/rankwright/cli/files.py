@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from rankwright.cli.options import MISSING_AS_ZERO
 from rankwright.cli.printing import counted, inform, note, reading, warn
 from rankwright.errors import InputError
+from rankwright.io.files import check_folder
 
 if TYPE_CHECKING:
     from rankwright.cluster.cluster import Transport
@@ -108,7 +109,7 @@ def show_layout(file: Detected, columns: Columns | None = None, *, or_judgements
 
     layout = layout_of(file, columns)
     if layout is not None:
-        as_written = (layout.qid, layout.label) == ("qid", "label") and layout.docid in (None, "docid")
+        as_written = layout.qid == "qid" and layout.label in (None, "label") and layout.docid in (None, "docid")
         if file.kind == "csv" or layout.skipped or not as_written:  # not of what Rankwright itself writes
             inform(f"reading {file.path}: {layout}")
     if or_judgements and file.kind in ("csv", "parquet") and file.doubt:
@@ -145,7 +146,7 @@ def read_queries(path: Path, part: str = "title", columns: Columns | None = None
 def columns_by_file(columns: Columns | None, *paths: Path | None) -> list[Columns | None]:
     """For each of several files the named columns that it has; one that no file has is an error."""
     from rankwright.io.files import open_file
-    from rankwright.io.roles import listed
+    from rankwright.io.roles import listed, settings_in
     from rankwright.io.tables import names_in
 
     if columns is None:
@@ -160,7 +161,7 @@ def columns_by_file(columns: Columns | None, *paths: Path | None) -> list[Column
             continue
         with open_file(path) as file:
             names = names_in(file)
-        here = {role: name for role, name in columns.items() if name in names}
+        here = {role: name for role, name in columns.items() if name in names} | settings_in(columns)
         of_file.append(here or None)
         known |= set(here)
         read.append(f"{path} has {listed(names)}")
@@ -270,8 +271,7 @@ def check_target(target: Path, sources: Iterable[Path | None], *, is_folder: boo
     """Reject a file or folder that cannot be written or that is being read."""
     if target.is_dir() and not is_folder:
         raise InputError("is a folder; expected a file name to write to", target)
-    if not target.parent.is_dir():
-        raise InputError("cannot be written: No such file or directory", target)
+    check_folder(target)
     if not os.access(target.parent, os.W_OK | os.X_OK):
         raise InputError("cannot be written: Permission denied", target)
     if target.exists() and any(source and source.exists() and target.samefile(source) for source in sources):
@@ -327,10 +327,11 @@ def _missing_values(fact: str, files: Sequence[Path | None]) -> InputError:
     return InputError(f"{fact}; {ways_to_fill(path)}, or cut features into bins (--bins 50, linear methods)", path)
 
 
-def ways_to_fill(path: Path | None, *, trained: bool = False) -> str:
+def ways_to_fill(path: Path | None, *, trained: bool = False, is_labelled: bool = True) -> str:
     """What to do about missing values of a file, for training or, ``trained``, for a model that is there."""
     them = "missing values as for training" if trained else "them"
-    fill = f"fill {them} (rankwright convert {path} -o filled.rank --fill 0)"
+    target = "filled.rank" if is_labelled else "filled.csv"  # which needs no labels
+    fill = f"fill {them} (rankwright convert {path} -o {target} --fill 0)"
     trees = "--method lambdamart, mcrank or auto; with --fill-missing auto has linear members, too"
     return f"{fill}, {'or ' if trained else ''}train trees, which take them ({trees})"
 
@@ -339,13 +340,14 @@ def check_missing(data: RankingData, target: Path, remedy: str = "") -> None:
     """Refuse missing numbers in a file that cannot be read with them; a remedy may name the feature, ``{name}``."""
     import numpy as np
 
-    from rankwright.io.detect import suffix_of
+    from rankwright.io.detect import holds_missing
 
-    if suffix_of(target) in (".rank", ".qrels") or data.is_sparse:
+    if holds_missing(target) or data.is_sparse:
         return
     missing = np.isnan(data.X).sum(axis=0)
     if missing.any():
         at = int(np.argmax(missing))
         name = data.names[at]
         problem = f"the number {name!r} is missing in {missing[at]:,} of {data.n_docs:,} rows"
-        raise InputError(f"{problem}; expected a folder (.rank), which can hold that{remedy.format(name=name)}", target)
+        expected = "expected a folder (.rank), .parquet or .csv, which can hold that"
+        raise InputError(f"{problem}; {expected}{remedy.format(name=name)}", target)

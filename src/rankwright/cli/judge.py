@@ -21,6 +21,7 @@ from rankwright.cli.options import (
     depth_option,
     index_missing_option,
     json_option,
+    label_options,
     output_option,
     part_option,
     port_option,
@@ -190,7 +191,7 @@ def _judge(session: Session, texts: Texts, port: int) -> None:
 @click.command("agreement")
 @click.argument("sources", metavar="FOLDER|FILE...", nargs=-1, required=True, type=FILE)
 @click.option("--show", type=Integer(0), default=20, help="Documents to list, widest apart first.")
-@columns_option
+@label_options
 @json_option("Print one JSON object, with all documents that differ.")
 def agreement_command(sources: tuple[Path, ...], show: int, columns: Columns | None, as_json: bool) -> None:
     """Show how far judges agree: Cohen's kappa of every two, Fleiss' kappa of all, and where grades differ.

@@ -9,7 +9,7 @@ import click
 
 from rankwright.boosting.tree_model import TreeModel
 from rankwright.cli.files import check_target, naming_files, read_features
-from rankwright.cli.options import FILE, MISSING_AS_ZERO, Integer, columns_option, output_option
+from rankwright.cli.options import FILE, MISSING_AS_ZERO, Integer, label_options, output_option
 from rankwright.cli.printing import counted, inform, note, warn
 from rankwright.errors import InputError
 from rankwright.exporting.targets import TARGETS
@@ -42,7 +42,7 @@ _FIRST = (
 @click.option(MISSING_AS_ZERO, is_flag=True, help=_MISSING_HELP)
 @click.option("--verify", "features", metavar="DATA", type=FILE, help="Feature file to compare scores on as well.")
 @click.option("--group", type=FILE, help="Documents per query of DATA, for text without qid.")
-@columns_option
+@label_options
 def export_command(
     model: Path,
     target: str,

@@ -19,7 +19,7 @@ from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from rankwright.errors import InputError
-from rankwright.io.roles import TABLES, parse_columns
+from rankwright.io.roles import TABLES, parse_columns, parse_grades, with_grades
 
 if TYPE_CHECKING:
     from rankwright.io.roles import Columns
@@ -33,6 +33,9 @@ _LARGEST = 2**31 - 1
 _COLUMNS_HELP = (
     f"Columns of a table where their names do not tell; roles are {', '.join(TABLES[:-1])} and {TABLES[-1]}."
 )
+_GRADES = "rankwright.grades"  # in click's context
+_GRADES_HELP = "Numbers of labels that are words, such as bad=0,fair=1,good=2."
+_DUPLICATES_HELP = "What to do with a document that a run has twice for a query: keep the first, or the best score."
 _ENGINE_HELP = (
     "Where partitioned data is used, or features are made: local, processes, processes:4, dask://host:port, "
     "dask://local or dask://local:4. The result does not depend on it."
@@ -98,8 +101,13 @@ def integers(_: click.Context, param: click.Parameter, text: str) -> list[int]:
     return [int(part) for part in parts]
 
 
-def _columns(_: click.Context, __: click.Parameter, text: str | None) -> Columns | None:
-    return parse_columns(text)
+def _columns(context: click.Context, __: click.Parameter, text: str | None) -> Columns | None:
+    return with_grades(parse_columns(text), context.meta.get(_GRADES))
+
+
+def _keep_grades(context: click.Context, _: click.Parameter, text: str | None) -> None:
+    """Keep the grades for --columns, which is read after what is eager: together they say how labels are read."""
+    context.meta[_GRADES] = parse_grades(text)
 
 
 def complete_method(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -211,18 +219,33 @@ resume_option = click.option(
     "--resume", is_flag=True, help="Go on with a training that was interrupted: the same command with --resume."
 )
 columns_option = click.option("--columns", metavar="ROLE=NAME,…", callback=_columns, help=_COLUMNS_HELP)
+grades_option = click.option(
+    "--grades",
+    "grades",
+    metavar="WORD=NUMBER,…",
+    callback=_keep_grades,
+    is_eager=True,
+    expose_value=False,
+    help=_GRADES_HELP,
+)
+label_options = together(columns_option, grades_option)
+"""How the columns of a table are read, with labels among them."""
+
+duplicates_option = click.option(
+    "--duplicates", type=click.Choice(["error", "keep-first", "keep-best"]), default="error", help=_DUPLICATES_HELP
+)
 group_option = click.option("--group", type=FILE, help="Documents per query, for text without qid.")
 negative_option = click.option(
     "--negative-as-zero", is_flag=True, help="Read labels below 0 as 0 instead of reporting an error."
 )
-feature_options = together(group_option, negative_option, columns_option)
+feature_options = together(group_option, negative_option, label_options)
 """Of commands that read one file of features."""
 
 training_data_options = together(
     group_option,
     click.option("--valid-group", type=FILE, help="The same for the validation data."),
     click.option("--negative-as-zero", is_flag=True, help="Treat labels below 0 as not relevant; otherwise an error."),
-    columns_option,
+    label_options,
 )
 """Of commands that train on one file and validate on another."""
 

@@ -62,9 +62,9 @@ def command(
 ) -> None:
     """Score the documents of FEATURES with MODEL.
 
-    FEATURES is LETOR text, CSV, Parquet or a Rankwright folder, with the features that the model was trained on; they
-    are found by name if both have names, and further ones are ignored. FILE is compressed if its name ends in .gz, and
-    appears only when it is complete.
+    FEATURES is LETOR text, CSV, Excel, JSON lines, Parquet or a Rankwright folder, with the features that the model was
+    trained on; they are found by name if both have names, and further ones are ignored. A table needs no labels. FILE
+    is compressed if its name ends in .gz, and appears only when it is complete.
 
     \b
     Example:
@@ -119,6 +119,7 @@ def scored(
     from rankwright.data.places import place_of
     from rankwright.models.base import MissingValueError
 
+    reading["columns"] = saved.model.scoring_columns(reading["columns"])
     data = read_features(features, **reading)
     model: Any = saved.model
     if device == "cuda":
@@ -134,7 +135,8 @@ def scored(
     except MissingFeaturesError as error:
         raise error.or_use(MISSING_AS_ZERO, features) from None
     except MissingValueError as error:
-        raise InputError(f"{error.fact}; {ways_to_fill(features, trained=True)}", features) from None
+        ways = ways_to_fill(features, trained=True, is_labelled=data.is_labelled)
+        raise InputError(f"{error.fact}; {ways}", features) from None
     except InputError as error:
         raise InputError(error.message, features) from None
 
@@ -154,7 +156,7 @@ def _as_run(data: RankingData, scores: Array, features: Path) -> TrecTable:
 
 
 def _table(data: RankingData, scores: Array) -> dict[str, Array]:
-    """The columns of a table in rank order: query, document (or the number of the row), rank, score and label."""
+    """The columns of a table in rank order: query, document (or the number of the row), rank, score, label if any."""
     from rankwright.data.order import rank_order
 
     order = rank_order(scores, data.indptr, data.doc_ids)
@@ -166,7 +168,7 @@ def _table(data: RankingData, scores: Array) -> dict[str, Array]:
         "row" if data.doc_ids is None else "doc_id": documents[order],
         "rank": ranks,
         "score": scores[order],
-        "label": data.labels[order],
+        **({"label": data.labels[order]} if data.is_labelled else {}),
     }
 
 

@@ -71,7 +71,7 @@ _SECTIONS = {
         "seed", "threads", "device", "engine", "resume", "as_json",
     ),
     "Method auto": (),
-    "Data": ("group", "valid_group", "negative_as_zero", "columns", "clean", "clean_scaled", "clean_above"),
+    "Data": ("group", "valid_group", "negative_as_zero", "columns", "grades", "clean", "clean_scaled", "clean_above"),
     "Clicks": ("position", "pair", "propensities"),
     "Linear methods": ("start",),
     "Trees and nets": ("assigned",),

@@ -26,7 +26,8 @@ from rankwright.data.order import sizes_to_indptr
 from rankwright.data.trec_table import TrecTable
 from rankwright.errors import InputError
 from rankwright.io.files import open_file, replace_file
-from rankwright.io.tables import is_missing, start_of, text_table, utf8_lines
+from rankwright.io.tables import start_of, text_table, utf8_lines
+from rankwright.io.values import is_missing
 
 __all__ = ["ClickEstimates", "Propensities", "click_model", "read_propensities"]
 

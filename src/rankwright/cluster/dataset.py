@@ -28,7 +28,7 @@ from rankwright.data.threads import beside, scratch
 from rankwright.errors import InputError, shown
 from rankwright.io.frames import by_role
 from rankwright.io.partitions import is_partitions, piece_sources, read_manifest
-from rankwright.io.roles import find_query
+from rankwright.io.roles import find_query, named_columns
 
 __all__ = ["open_partitions"]
 
@@ -425,7 +425,7 @@ def open_partitions(
     sources: list[Source]
     statistics = None
     if is_partitions(source):
-        if roles or features is not None:
+        if named_columns(roles) or features is not None:
             raise InputError("has no columns to name; expected Parquet files or a Dask DataFrame", source)
         manifest = read_manifest(source)
         sources, sizes = [*manifest.sources], [partition.documents for partition in manifest.partitions]

@@ -224,7 +224,8 @@ class RankingData(display.Displayed):
     X : ndarray or scipy.sparse.csr_array
         Features, one row per document, float32 or float64.
     labels : ndarray
-        One finite number ≥ 0 per row; 0 is not relevant.
+        One finite number ≥ 0 per row; 0 is not relevant. All NaN where there are none, as rows that are only scored
+        need none: see ``is_labelled``.
     indptr : ndarray
         Query ``q`` owns the rows ``indptr[q]:indptr[q+1]``.
     query_ids : ndarray
@@ -253,7 +254,7 @@ class RankingData(display.Displayed):
     def from_arrays(
         cls,
         X: Features,
-        labels: npt.ArrayLike,
+        labels: npt.ArrayLike | None,
         qid: npt.ArrayLike | None = None,
         *,
         group: npt.ArrayLike | None = None,
@@ -270,8 +271,8 @@ class RankingData(display.Displayed):
         X : array-like or scipy sparse
             Features; float32 and float64 stay unchanged, other numbers are converted. A memory-mapped array whose
             queries are contiguous is used in place.
-        labels : array-like
-            One label per row.
+        labels : array-like or None
+            One label per row; None for rows that are only scored.
         qid : array-like, optional
             Query id per row, of any type, in any order.
         group : array-like of int, optional
@@ -295,7 +296,7 @@ class RankingData(display.Displayed):
         """
         X = checked_features(X, allow_missing, check_finite)
         n_rows = X.shape[0]
-        labels = checked_labels(labels, n_rows)
+        labels = np.full(n_rows, np.nan) if labels is None else checked_labels(labels, n_rows)
         rows, indptr, query_ids = _blocks(qid, group, n_rows)
         ids = None if doc_ids is None else np.asarray(doc_ids)
         if ids is not None and ids.shape != (n_rows,):
@@ -333,7 +334,7 @@ class RankingData(display.Displayed):
         ids = [data.doc_ids for data in parts if data.doc_ids is not None]
         return cls.from_arrays(
             X,
-            np.concatenate([data.labels for data in parts]),
+            np.concatenate([data.labels for data in parts]) if any(data.is_labelled for data in parts) else None,
             join_ids([data.qid for data in parts]),
             doc_ids=join_ids(ids) if len(ids) == len(parts) else None,
             feature_names=names,
@@ -375,9 +376,20 @@ class RankingData(display.Displayed):
         """The names of the features; f1, f2, … if they have none."""
         return self.feature_names or default_names(self.n_features)
 
+    @property
+    def is_labelled(self) -> bool:
+        """Whether there are labels."""
+        return not (self.n_docs and np.isnan(self.labels[0]))
+
+    def check_labels(self) -> None:
+        """Refuse rows without labels where labels are learned from or evaluated by."""
+        if not self.is_labelled:
+            raise InputError("the data has no labels, which only scoring can do without; expected one for every row")
+
     @cached_property
     def has_order(self) -> Array:
         """For each query, whether its documents have at least two different labels, an order to learn."""
+        self.check_labels()
         starts = self.indptr[:-1]
         return _read_only(np.minimum.reduceat(self.labels, starts) < np.maximum.reduceat(self.labels, starts))
 
@@ -385,6 +397,7 @@ class RankingData(display.Displayed):
         """For each query, whether it has both documents with labels of at least ``relevant_from`` and others."""
         cache: dict[float, Array] = vars(self).setdefault("_has_both", {})
         if relevant_from not in cache:
+            self.check_labels()
             n_relevant = np.add.reduceat(self.labels >= relevant_from, self.indptr[:-1], dtype=np.int64)
             cache[relevant_from] = _read_only(np.asarray((n_relevant > 0) & (n_relevant < self.sizes)))
         return cache[relevant_from]
@@ -562,10 +575,12 @@ class RankingData(display.Displayed):
         if self.doc_ids is not None:
             columns["document"] = [display.decoded(document) for document in self.doc_ids[:n].tolist()]
         text_columns = len(columns)
-        columns["label"] = [f"{label:g}" for label in self.labels[:n].tolist()]
+        if self.is_labelled:
+            columns["label"] = [f"{label:g}" for label in self.labels[:n].tolist()]
         features = _first_features(self, n)
         hidden = self.n_features - len(features)
-        notes = [*display.note_of_more(self.n_docs - n), f"labels: {display.counted(self.labels)}"]
+        labels = display.counted(self.labels) if self.is_labelled else "none"
+        notes = [*display.note_of_more(self.n_docs - n), f"labels: {labels}"]
         notes += [f"{hidden:,} features are not shown"] if hidden else []
         columns |= features
         rows = tuple(zip(*columns.values(), strict=True))

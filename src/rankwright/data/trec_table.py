@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,9 @@ from rankwright.data.order import gather_queries, query_of_row, sizes_to_indptr
 from rankwright.errors import InputError
 
 __all__ = ["TrecTable"]
+
+Duplicates = Literal["error", "keep-first", "keep-best"]
+"""What to do with a document that a query has more than once."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -161,8 +164,16 @@ def gathered_table(
     name: str,
     path: str | Path | None,
     expected: str = "once",
+    duplicates: Duplicates = "error",
 ) -> TrecTable:
-    """A table from columns, rows in any order; a document that occurs twice in a query is an error."""
+    """A table from columns, rows in any order; a document that occurs twice in a query is an error by default."""
+    if duplicates not in ("error", "keep-first", "keep-best"):
+        raise InputError(f"duplicates is {duplicates!r}; expected 'error', 'keep-first' or 'keep-best'")
+    if duplicates != "error":
+        kept = _distinct(query, documents, values, by_value=duplicates == "keep-best")
+        if len(kept) < len(values):
+            query, documents, values = query[kept], documents[kept], values[kept]
+            lines = None if lines is None else lines[kept]
     rows, indptr, query_ids = gather_queries(query)
     if rows is not None:
         documents, values = documents[rows], values[rows]
@@ -174,6 +185,14 @@ def gathered_table(
         if len(set(block)) < stop - start:
             _report_duplicate(block, start, str(ids[q]), lines, path, expected)
     return table
+
+
+def _distinct(query: Array, documents: Array, values: Array, *, by_value: bool) -> Array:
+    """The rows of distinct pairs, in order: of each the first, or the first of those with the highest value."""
+    order = np.lexsort((-values, documents, query) if by_value else (documents, query))  # which keeps ties in order
+    query, documents = query[order], documents[order]
+    is_first = np.append(True, (query[1:] != query[:-1]) | (documents[1:] != documents[:-1]))
+    return np.sort(order[is_first])
 
 
 def decoded_ids(ids: Array, what: str, path: str | Path | None = None) -> Array:

@@ -206,6 +206,7 @@ def evaluate(
     else:
         column = np.asarray(labels)
         data = RankingData.from_arrays(np.empty((len(column), 0)), column, qid, group=group, doc_ids=doc_ids)
+    data.check_labels()
     given = np.asarray(scores, np.float64)
     if given.shape != (data.n_docs,):
         raise InputError(f"{data.n_docs} documents but scores of shape {given.shape}; expected one score per document")

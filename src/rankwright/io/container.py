@@ -288,7 +288,7 @@ class _File:
         if path.is_dir():
             raise format.foreign(path, "it is a folder")
         try:
-            with reading(path), open_file(source) as file:
+            with reading(path), open_file(source, as_it_is=True) as file:
                 if file.start(len(ZIP)) != ZIP:
                     raise format.foreign(path, "it starts with other bytes")
                 with zipfile.ZipFile(file.raw) as archive:

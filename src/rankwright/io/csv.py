@@ -11,13 +11,15 @@ the reader of rows in Python reads the file from its start, and either makes sen
 
 from __future__ import annotations
 
+import io
 import math
 import os
 import re
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from csv import writer
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -30,16 +32,41 @@ from rankwright._types import Array
 from rankwright.data.categories import NO_CATEGORY, category_numbers, named
 from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError, InputWarning, shown
-from rankwright.io.files import MAX_FIELD, OpenFile, Progress, Source, open_file
-from rankwright.io.frames import ReadRows, made_data
-from rankwright.io.roles import MISSING, ColumnLayout, Columns, required_layout, undecided
-from rankwright.io.tables import BOM, HEADER_BYTES, Table, is_missing, text_table, utf8_lines
+from rankwright.io.files import CHUNK_BYTES, MAX_FIELD, OpenFile, Progress, Source, open_file, replace_file
+from rankwright.io.frames import ReadRows, column_batches, made_data
+from rankwright.io.logs import feature_table, is_json
+from rankwright.io.roles import (
+    MISSING,
+    ColumnLayout,
+    Columns,
+    feature_layout,
+    grades_in,
+    named_in,
+    required_layout,
+    undecided,
+)
+from rankwright.io.tables import BOM, HEADER_BYTES, Table, start_of, text_table, utf8_lines
+from rankwright.io.values import (
+    SPECIAL,
+    Reader,
+    bad_grade,
+    days_in,
+    grade_of,
+    has_decimal_comma,
+    is_missing,
+    kinds_of_cells,
+    number_in,
+    number_or_comma_in,
+    warn_of_dates,
+    warn_of_other_dates,
+)
 
 _CHUNK_BYTES = 1 << 20  # small enough that a chunk and what is parsed from it stay in the cache
 _LONGEST_ROW = 1 << 26
 _MANY = 50  # rows from which on a column of different texts is reported
 _AMOUNT = re.compile(r"[+-]?\s?[$€£¥]?\s?[0-9][0-9.,' ]*\s?[%$€£¥]?")
 _BATCH_ROWS = 1 << 15
+_FIRST_ROWS = 1000
 _LARGE, _LARGE_IF_LOADED, _PACKED = 1 << 23, 1 << 16, 4  # bytes; how far gzip packs a table
 
 
@@ -74,9 +101,17 @@ class IdColumn:
 class ValueColumn:
     """A column of numbers or of texts, as its cells decide."""
 
-    def __init__(self, name: str, path: str | Path, is_text: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        path: str | Path,
+        is_text: bool = False,
+        read: Reader = number_in,
+        grades: Mapping[str, float] | None = None,
+    ) -> None:
         self.name, self._path = name, path
-        self.is_text = is_text
+        self.is_text, self._read, self._grades = is_text, read, grades  # grades: of labels only
+        self.decimals: dict[str, tuple[int, str]] = {}  # the first number with each decimal mark, where both may be
         self._forced = is_text
         self._first_number: tuple[int, str] | None = None
         self._parts: list[Array] = []
@@ -87,13 +122,16 @@ class ValueColumn:
     def add(self, cells: Sequence[str], lines: Sequence[int]) -> None:
         """Add cells: quickly if all are plain numbers."""
         self._lines.append(range(lines[0], lines[-1] + 1) if lines[-1] - lines[0] == len(lines) - 1 else lines)
-        if not self.is_text and "_" not in "".join(cells):
+        text = "" if self.is_text or self._read not in (number_in, number_or_comma_in) else "".join(cells)
+        if text and "_" not in text:
             try:
                 values = np.array(list(map(float, cells)))
             except ValueError:
                 values = np.array([math.nan])
             if np.isfinite(values).all():
                 self._first_number = self._first_number or (lines[0], cells[0])
+                if self._read is number_or_comma_in and "." in text:
+                    self._note_decimals(*next(pair for pair in zip(lines, cells, strict=True) if "." in pair[1]))
                 self._parts.append(values)
                 return
         self._parts.append(np.array([self._value(cell.strip(), line) for cell, line in zip(cells, lines, strict=True)]))
@@ -116,7 +154,15 @@ class ValueColumn:
         """A number, or the place of a text among all; NaN is missing."""
         if cell.lower() in MISSING:
             return math.nan
-        number = None if self._forced else number_in(cell)
+        number = grade_of(cell, self._grades or {})
+        if number is None and not self._forced:
+            number = self._read(cell)
+        if self._read is number_or_comma_in and number is not None:
+            self._note_decimals(line, cell)
+        if number is None and self._read is days_in:
+            raise InputError(f"{self.name} is {shown(cell)}; expected a date, as in other rows", self._path, line)
+        if number is None and (self._grades or (self._grades is not None and self._first_number is not None)):
+            raise InputError(bad_grade(self.name, [cell], self._grades).message, self._path, line)
         if number is None:
             if not self.is_text and self._first_number is not None:
                 raise self._mixed(cell, line, *self._first_number)
@@ -132,6 +178,14 @@ class ValueColumn:
         self._first_number = self._first_number or (line, cell)
         return number
 
+    def _note_decimals(self, line: int, cell: str) -> None:
+        if has_decimal_comma(cell):
+            if not line:  # of compiled code, which does not see points
+                raise Unusual
+            self.decimals.setdefault(",", (line, cell))
+        elif "." in cell:
+            self.decimals.setdefault(".", (line, cell))
+
     def _mixed(self, cell: str, line: int, first_line: int, first: str) -> InputError:
         where = f" on line {first_line:,}" if first_line else ""
         problem = f"{self.name} is {shown(cell)}, and {shown(first)}{where}"
@@ -142,8 +196,7 @@ class ValueColumn:
     def take_labels(self, negative: str) -> Array:
         """The cells since the last call as labels, which must all be there; they are then forgotten."""
         if self.is_text:
-            first = shown(next(iter(self.texts)))
-            raise InputError(f"{self.name} is {first}; expected labels that are numbers, such as 0 to 4", self._path)
+            raise InputError(bad_grade(self.name, self.texts, {}).message, self._path)
         labels = np.concatenate(self._parts)
         remedy = '(--negative-as-zero or negative="zero" reads it as 0)'
         for is_wrong, problem in (
@@ -185,13 +238,8 @@ class ValueColumn:
         if self.is_text and len(self.texts) == n_rows >= _MANY:
             note = f"the column {self.name!r} has another text in every row and became categories"
             warnings.warn(f"{self._path}: {note}; --columns skip={self.name} leaves it out", InputWarning, stacklevel=2)
-
-
-def number_in(cell: str) -> float | None:
-    try:
-        return None if "_" in cell else float(cell)
-    except ValueError:
-        return {"true": 1.0, "false": 0.0}.get(cell.lower())
+        elif self.is_text:
+            warn_of_other_dates(self.name, self.texts, self._path)
 
 
 class Unusual(Exception):
@@ -330,49 +378,56 @@ def read_csv(
     """
     with open_file(path) as file:
         table, layout = table_layout(file, columns)
-        if _is_large(file):
-            data = _read_quickly(file, table, layout, dtype, negative, progress)
+        if table.delimiter and _is_large(file):
+            data = _read_quickly(file, table, layout, CellRows(layout, table, negative, columns), dtype, progress)
             if data is not None:
                 return data
-        cells = CellRows(layout, file.path, negative)
-        for batch, lines in _batches(text_table(utf8_lines(file, progress), file.path)):  # from its start again
+        cells = CellRows(layout, table, negative, columns)
+        for batch, lines in _batches(cell_table(file, columns, progress, names=table.names)):  # from its start again
             cells.add(batch, lines)
         return cells.finish(dtype)
 
 
+def cell_table(
+    file: OpenFile,
+    columns: Columns | None,
+    progress: Progress | None = None,
+    *,
+    names: Sequence[str] = (),
+    size: int = CHUNK_BYTES,
+) -> Table:
+    """The table in a file of text or JSON, whose cells are text; ``names``: of JSON, its columns, if they are known."""
+    if is_json(start_of(file)[:HEADER_BYTES].decode("utf-8", "replace")):
+        return feature_table(file, columns, progress, names=names)
+    return text_table(utf8_lines(file, progress, size), file.path)
+
+
 def table_layout(file: OpenFile, columns: Columns | None) -> tuple[Table, ColumnLayout]:
     """The table in a file of text, and what its columns are; rows are to be read from the start of the file again."""
-    table = text_table(utf8_lines(file, size=HEADER_BYTES), file.path)
+    table = cell_table(file, columns, size=HEADER_BYTES)
     try:
         names = undecided(table.names, columns)
-        kinds = kinds_of_cells(names, _cells_of(file, table, names)) if names else {}
+        layout = feature_layout(table.names, columns)
+        features = [] if layout is None else [name for name in layout.features if name not in layout.categorical]
+        looked_at = [name for name in features if name not in names]
+        if looked_at:  # a glance at the first rows, of most columns at one cell, rules out most
+            first = ((name, cell) for name, cell in _cells_of(file, table, looked_at, columns, _FIRST_ROWS))
+            seen = kinds_of_cells(looked_at, first, SPECIAL)
+            names += [name for name in looked_at if seen.get(name) != "text"]
+        kinds = kinds_of_cells(names, _cells_of(file, table, names, columns), table.readers) if names else {}
         return table, required_layout(table.names, columns, kinds)
     except InputError as error:
         raise InputError(error.message, file.path, 1) from None
 
 
-def kinds_of_cells(names: Sequence[str], cells: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """What columns hold: ``number`` if all cells with a value are numbers, else ``text``; a column without is left out.
+def _cells_of(
+    file: OpenFile, table: Table, names: Sequence[str], columns: Columns | None, most: int | None = None
+) -> Iterator[tuple[str, str]]:
+    """The cells of some columns with their names; of a large file, a single one for all plain numbers of a chunk.
 
-    ``cells`` come with the names of their columns, and no more of them are taken than it needs.
-
-    Examples
-    --------
-    >>> kinds_of_cells(["title", "name"], [("title", "7.5"), ("name", "12"), ("name", "Ann"), ("name", "13")])
-    {'title': 'number', 'name': 'text'}
+    ``most``: only those of so many rows.
     """
-    kinds: dict[str, str] = {}
-    for name, cell in cells:
-        if kinds.get(name) != "text" and not is_missing(cell):
-            kinds[name] = "text" if number_in(cell.strip()) is None else "number"
-            if all(kinds.get(other) == "text" for other in names):
-                break
-    return kinds
-
-
-def _cells_of(file: OpenFile, table: Table, names: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The cells of some columns with their names; of a large file, a single one for all plain numbers of a chunk."""
-    if _is_large(file):
+    if most is None and table.delimiter and _is_large(file):
         from rankwright.io.kernels import NUMBER
 
         with suppress(Unusual):
@@ -383,17 +438,58 @@ def _cells_of(file: OpenFile, table: Table, names: Sequence[str]) -> Iterator[tu
             return
     places = [(name, table.names.index(name)) for name in names]
     with suppress(InputError):  # reported when the rows are read
-        for _, cells in text_table(utf8_lines(file, size=HEADER_BYTES), file.path).rows:
+        for _, cells in islice(cell_table(file, columns, names=table.names, size=HEADER_BYTES).rows, most):
             yield from ((name, cells[at]) for name, at in places if at < len(cells))
+
+
+def write_csv(data: RankingData, path: str | Path, delimiter: str = ",") -> None:
+    """Write data as a table in text, with the columns of :func:`rankwright.to_frame`; a missing value is an empty cell.
+
+    Numbers are the shortest texts that read back to the same value. Categories that are numbers are refused, and so are
+    texts that would be read as something else: text has no types.
+    """
+    kinds = {data.names[at]: [str(value) for value in values] for at, values in data.categories.items()}
+    for name, values in kinds.items():
+        kind = kinds_of_cells([name], ((name, value) for value in values)).get(name, "text")
+        if kind != "text" or any(value != value.strip() or is_missing(value) for value in values):
+            problem = f"the categories of {name!r} would not be read as such from text"
+            raise InputError(f"{problem}; expected .parquet or .rank", path)
+    names = next(column_batches(data, 1, ""))
+    layout = feature_layout([*names], None, dict.fromkeys(names, "number"))
+    if data.is_labelled and (layout is None or layout.features != [*data.names]):
+        other = next(name for name in data.names if layout is None or name not in layout.features)
+        raise InputError(f"the feature {other!r} would not be read as one from a table in text; rename it", path)
+    with replace_file(path) as file:
+        for first, columns in enumerate(column_batches(data, _BATCH_ROWS, "")):
+            text = io.StringIO()
+            lines = writer(text, delimiter=delimiter, lineterminator="\n")
+            if not first:
+                lines.writerow(columns)
+            lines.writerows(zip(*map(_texts, columns.values()), strict=True))
+            file.write(text.getvalue().encode("utf-8", "replace"))
+
+
+def _texts(values: Any) -> list[Any]:
+    if not isinstance(values, np.ndarray) or values.dtype.kind != "f":
+        return ["" if value is None else value for value in values]
+    return ["" if text == "nan" else text.removesuffix(".0") for text in map(str, values)]
 
 
 class CellRows:
     """The columns of a table in text while it is read: rows are added, and taken all at once or some at a time."""
 
-    def __init__(self, layout: ColumnLayout, path: str | Path, negative: str) -> None:
-        self._layout, self._path, self._negative = layout, path, negative
-        self.numbers = {name: ValueColumn(name, path, name in layout.categorical) for name in layout.features}
-        self.numbers[layout.label] = ValueColumn(layout.label, path)
+    def __init__(self, layout: ColumnLayout, table: Table, negative: str, columns: Columns | None = None) -> None:
+        self._layout, self._path, self._negative = layout, table.path, negative
+        path = table.path
+        self._is_scored = bool(named_in(columns, "scoring"))
+        number = table.readers["number"]
+        reads = {name: table.readers[kind] for name, kind in layout.values.items()}
+        self.numbers = {
+            name: ValueColumn(name, path, name in layout.categorical, reads.get(name, number))
+            for name in layout.features
+        }
+        if layout.label is not None:
+            self.numbers[layout.label] = ValueColumn(layout.label, path, read=number, grades=grades_in(columns))
         self.ids = {name: IdColumn(name, path) for name in (layout.qid, layout.docid) if name is not None}
         self._n_rows = 0
 
@@ -423,8 +519,12 @@ class CellRows:
     def take(self, dtype: npt.DTypeLike | None) -> ReadRows:
         """Return the rows since the last call; by default in the type that holds them all."""
         layout = self._layout
-        labels = self.numbers[layout.label].take_labels(self._negative)
         features = [self.numbers[name] for name in layout.features]
+        self._check_decimals()
+        qid = self.ids[layout.qid].take()
+        labels = np.full(len(qid), np.nan)
+        if layout.label is not None:
+            labels = self.numbers[layout.label].take_labels(self._negative)
         texts = [column.name for column in features if column.is_text]
         wanted = np.dtype(dtype or (np.float64 if texts else np.float32))
         if texts and wanted != np.float64:
@@ -433,7 +533,7 @@ class CellRows:
         for place, column in enumerate(features):
             X[:, place] = column.take(wanted)
         doc_ids = None if layout.docid is None else self.ids[layout.docid].take()
-        return ReadRows(X, labels, self.ids[layout.qid].take(), doc_ids)
+        return ReadRows(X, labels, qid, doc_ids)
 
     def finish(self, dtype: npt.DTypeLike | None) -> RankingData:
         self._check_rows()
@@ -452,7 +552,20 @@ class CellRows:
         if not self._n_rows:
             raise InputError("has no rows after its header; expected one per document", self._path)
 
+    def _check_decimals(self) -> None:
+        """Refuse decimal commas beside decimal points: one of them may separate thousands."""
+        first: dict[str, tuple[int, str, str]] = {}
+        for name, column in self.numbers.items():
+            for mark, (line, cell) in column.decimals.items():
+                first.setdefault(mark, (line, name, cell))
+        if len(first) == 2:
+            (line, name, cell), (other_line, other, other_cell) = first[","], first["."]
+            problem = f"{name} is {shown(cell)}, and {other} is {shown(other_cell)} on line {other_line:,}"
+            raise InputError(f"{problem}; expected one decimal mark in all of the table", self._path, line)
+
     def _warn(self) -> None:
+        if not self._is_scored:  # by a model that was trained on days
+            warn_of_dates(self._layout.values, self._path)
         for name in self._layout.features:
             self.numbers[name].warn(self._n_rows)
 
@@ -467,15 +580,15 @@ def _read_quickly(
     file: OpenFile,
     table: Table,
     layout: ColumnLayout,
+    cells: CellRows,
     dtype: npt.DTypeLike | None,
-    negative: str,
     progress: Progress | None,
 ) -> RankingData | None:
     """The same data by compiled code; None if anything is unusual, or wrong."""
     from rankwright.io.kernels import NUMBER, SPAN
 
-    cells = CellRows(layout, file.path, negative)
-    kinds = dict.fromkeys(cells.numbers, NUMBER) | dict.fromkeys((*cells.ids, *layout.categorical), SPAN)
+    texts = (*cells.ids, *layout.categorical, *layout.values)
+    kinds = dict.fromkeys(cells.numbers, NUMBER) | dict.fromkeys(texts, SPAN)
     try:
         for chunk in read_chunks(file, table.names, table.delimiter, kinds, progress):
             cells.add_chunk(chunk)

@@ -10,7 +10,6 @@ When writing, the suffix decides.
 from __future__ import annotations
 
 import importlib
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,15 +26,31 @@ from rankwright.data.dataset import RankingData
 from rankwright.data.trec_table import TrecTable
 from rankwright.errors import InputError, shown
 from rankwright.io.container import ZIP
-from rankwright.io.csv import kinds_of_cells, number_in, read_csv, table_layout
+from rankwright.io.csv import read_csv, table_layout, write_csv
 from rankwright.io.files import OpenFile, Progress, Source, open_file
 from rankwright.io.folder import HEADER, load_folder, save_folder
 from rankwright.io.letor import read_letor, write_letor
+from rankwright.io.logs import feature_table, holds_judgements, is_json
 from rankwright.io.parquet import ParquetTable, pieces_of, read_parquet, write_parquet
 from rankwright.io.partitions import is_partitions
-from rankwright.io.roles import BESIDE, ColumnLayout, Columns, feature_layout, lacking, listed, plain, undecided
-from rankwright.io.tables import BOM, PARQUET, header_cells, is_missing, is_number, parquet_table, text_table
+from rankwright.io.roles import (
+    BESIDE,
+    ColumnLayout,
+    Columns,
+    feature_layout,
+    for_scoring,
+    grades_in,
+    is_for_scoring,
+    lacking,
+    listed,
+    named_columns,
+    plain,
+    undecided,
+    with_grades,
+)
+from rankwright.io.tables import BOM, PARQUET, Table, header_cells, is_number, parquet_table, text_table
 from rankwright.io.trec import beir_qrels, is_catalogued, judgement_layout, write_qrels
+from rankwright.io.values import READERS, Reader, is_missing, kinds_of_cells
 
 __all__ = ["read_data", "write_data"]
 
@@ -71,10 +86,10 @@ an entry and a line in :func:`read_data` here, and an input in :mod:`rankwright.
 some rows at a time."""
 
 FEATURE_FORMATS = tuple(kind for kind, format in FORMATS.items() if format.content == "features")
-_TEXT_SUFFIXES = (".txt", ".letor", ".svm", ".dat", ".libsvm", ".qrels")
+_TEXT_SUFFIXES = (".txt", ".letor", ".svm", ".dat", ".libsvm", ".qrels", ".csv", ".tsv")
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _BINARY_SUFFIXES = (".parquet", ".rank")
 _SEVERAL_WORDS = 3  # in a cell that is for people to read
-_JSON = re.compile(r'\{|\[\s*(?:[\[{\]"]|$)')  # other files have [words], too
 _MODEL_HEADER = b"model.json"
 _LOOK_LINES = 1000
 _LOOK_BYTES = 1 << 18
@@ -114,6 +129,8 @@ def table_kind(
     """
     features = feature_layout(names, columns, kinds)
     judged = judgement_layout(names, columns, is_declared=False)
+    if features is not None and is_for_scoring(columns):
+        return TableKind("csv")  # what is to be scored, whatever else it could be
     if features is None and judged is None:
         return TableKind("run") if judgement_layout(names, columns, "run") else None
     if features is None:
@@ -131,7 +148,9 @@ def table_kind(
     return TableKind("csv", f"taken for features, as {why}; for judgements, use --columns {skip}")
 
 
-def columns_of_numbers(names: Sequence[str], rows: Iterable[Sequence[str]]) -> tuple[set[str], set[str]]:
+def columns_of_numbers(
+    names: Sequence[str], rows: Iterable[Sequence[str]], number_in: Reader = READERS["number"]
+) -> tuple[set[str], set[str]]:
     """The columns in whose cells numbers prevail, and those with texts of several words."""
     filled, numeric, worded = ([0] * len(names) for _ in range(3))
     for row in rows:
@@ -235,68 +254,94 @@ def _detect_text(file: OpenFile, columns: Columns | None) -> TableKind:
         if len(words) == 1 and is_number(words[0]):
             numbers_only = True
             continue
-        kind = _kind_of_line(words)
+        kind = _kind_of_line(words, grades_in(columns))
         if kind is None and chunk.startswith(_OTHER_MODELS):
             hint = "; models of other libraries: `rankwright import`"
             raise InputError(f"a line of an unknown format; expected {_UNDERSTOOD}{hint}", path, number)
+        if kind is None and is_json(line.decode("utf-8", "replace").strip()):
+            return _kind_of_json(file, columns)
         return _kind_of_table(lines, columns, path, number) if kind is None else TableKind(kind)
     if not numbers_only:
         raise InputError(f"is empty; expected {_UNDERSTOOD}", path)
     return TableKind("scores")
 
 
-def _kind_of_line(words: list[str]) -> str | None:
+def _kind_of_line(words: list[str], grades: Mapping[str, float]) -> str | None:
     if is_number(words[0]) and len(words) > 1:
         key, colon, value = words[1].partition(":")
         if words[1].startswith("#") or (colon and (key == "qid" or (key.isdigit() and is_number(value)))):
             return "letor"
-    if len(words) == 4 and is_number(words[3]):
+    if len(words) == 4 and (is_number(words[3]) or words[3].lower() in grades):
         return "qrels"
     if len(words) == 6 and is_number(words[3]) and is_number(words[4]):
         return "run"
+    if len(words) > 6 and words[1].lower() == "q0" and words[3].isdecimal() and is_number(words[4]):
+        return "run"  # whose tag has blanks in it
     return None
 
 
 def _kind_of_table(lines: list[bytes], columns: Columns | None, path: str | Path, number: int) -> TableKind:
-    """The kind of a table, by the names of its columns and its first rows; JSON can only be judgements."""
+    """The kind of a table in text, by the names of its columns and its first rows."""
     text = lines[number - 1].decode("utf-8", "replace").strip()
-    if _JSON.match(text):
-        return TableKind("qrels")
     names = header_cells(text)
     if len(names) < 2:
-        raise InputError(f"a line of an unknown format, {shown(text, 40)}; expected {_UNDERSTOOD}", path, number)
-    rows = list(_first_rows(lines[number - 1 :]))
+        words = text.split()
+        hint = "; LETOR lines start with a label: write 0 where there is none" if text.startswith("qid:") else ""
+        if len(words) == 4 and words[3].isalpha():
+            hint = f"; if the last word is a grade: --grades {words[3].lower()}=NUMBER,…"
+        raise InputError(f"a line of an unknown format, {shown(text, 40)}; expected {_UNDERSTOOD}{hint}", path, number)
+    texts = (line.decode("utf-8", "replace") for line in lines[number - 1 :])
+    table = text_table(enumerate(texts, number), path)
+    return _kind_by_rows(table, names, columns, number)
+
+
+def _kind_of_json(file: OpenFile, columns: Columns | None) -> TableKind:
+    """Features, judgements or a run; judgements also in forms of their own."""
+    if holds_judgements(file):
+        return TableKind("qrels")
+    table = feature_table(file, columns, most=_LOOK_LINES)
+    return _kind_by_rows(table, table.names, columns, None)
+
+
+def _kind_by_rows(table: Table, names: list[str], columns: Columns | None, number: int | None) -> TableKind:
+    rows = list(_first_rows(table))
+    path = table.path
     try:
         places = {name: names.index(name) for name in undecided(names, columns)}
         cells = ((name, row[at]) for row in rows for name, at in places.items() if at < len(row))
         kinds = kinds_of_cells(list(places), cells) if places else {}
-        kind = table_kind(names, *columns_of_numbers(names, rows), columns, kinds)
+        numbers = columns_of_numbers(names, rows, table.readers["number"])
+        kind = table_kind(names, *numbers, columns, kinds)
         if kind is not None:
             return kind
     except InputError as error:
         raise InputError(error.message, path, number) from None
-    missing = lacking(names, columns, "qid", "label") or lacking(names, columns, "docid")
-    expected = "expected a header with columns for queries and labels, and features or documents"
+    needed = ("qid",) if is_for_scoring(columns) else ("qid", "label")
+    missing = lacking(names, columns, *needed) or lacking(names, columns, "docid")
+    labels = "" if is_for_scoring(columns) else " and labels"
+    expected = f"expected a header with columns for queries{labels}, and features or documents"
     raise InputError(f"has the columns {listed(names)}; {expected}; {missing}", path, number)
 
 
-def _first_rows(lines: list[bytes]) -> Iterator[list[str]]:
-    """The rows below a header, up to one that is damaged or cut, which reading reports."""
+def _first_rows(table: Table) -> Iterator[list[str]]:
+    """The rows of a table, up to one that is damaged or cut, which reading reports."""
     try:
-        for _, cells in text_table(enumerate(line.decode("utf-8", "replace") for line in lines), "").rows:
+        for _, cells in islice(table.rows, _LOOK_LINES):
             yield cells
     except InputError:
         return
 
 
 def read_data(
-    path: str | Path | Detected,
+    path: str | Path | Detected | Sequence[str | Path],
     *,
     dtype: npt.DTypeLike | None = None,
     group: Any = None,
     sparse: bool | None = None,
     negative: Literal["error", "zero"] = "error",
     columns: Columns | None = None,
+    grades: Mapping[str, float] | None = None,
+    labels: Literal["required", "optional"] = "required",
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> RankingData:
@@ -304,9 +349,10 @@ def read_data(
 
     Parameters
     ----------
-    path : path
+    path : path, or sequence of paths
         The file or folder; its format is detected from its content. The features of a folder of partitions stay where
-        they are, as :func:`rankwright.open_partitions` leaves them.
+        they are, as :func:`rankwright.open_partitions` leaves them. Several files become one data set: their features
+        must have the same names, in any order, or without names be the same number; a query must not be in two of them.
     dtype : float32 or float64, optional
         The type of the features; by default LETOR text and CSV become float32, Parquet and folders keep their type.
     group : path or array-like, optional
@@ -318,6 +364,10 @@ def read_data(
     columns : mapping, optional
         For CSV and Parquet: columns by role, where their names do not tell: ``qid``, ``label``, ``docid``; ``feature``
         (no others are features then), ``skip`` and ``categorical`` (several, one per line).
+    grades : mapping, optional
+        The numbers of labels that are words, such as ``{"bad": 0, "fair": 1}``, in any case.
+    labels : {"required", "optional"}
+        Whether a table without a column of labels is an error; data without labels can be scored, not trained on.
     n_jobs : int, optional
         Threads to read text with; default 1, -1 for all cores. The data does not depend on it.
     progress : callable, optional
@@ -328,13 +378,25 @@ def read_data(
     >>> read_data("mq2008/S1.txt.gz")  # doctest: +SKIP
     RankingData(156 queries, 2874 documents, 46 dense float32 features)
     """
-    if negative not in ("error", "zero"):
-        raise InputError(f"negative is {negative!r}; expected 'error' or 'zero'")
+    for name, value, values in (
+        ("negative", negative, ("error", "zero")),
+        ("labels", labels, ("required", "optional")),
+    ):
+        if value not in values:
+            raise InputError(f"{name} is {value!r}; expected {values[0]!r} or {values[1]!r}")
+    columns = with_grades(columns, grades)
+    if labels == "optional" and not is_for_scoring(columns):
+        columns = for_scoring(columns)
+    if isinstance(path, Sequence) and not isinstance(path, str):
+        options: dict[str, Any] = {"dtype": dtype, "sparse": sparse, "negative": negative, "columns": columns}
+        if group is not None:
+            raise InputError("group is for one file of LETOR text; expected query ids in several files")
+        return _joined(path, [read_data(one, **options, n_jobs=n_jobs, progress=progress) for one in path])
     with detected(path, columns) as detection:
         check_features(detection, columns)
         if detection.kind == "letor":
             wanted = np.float32 if dtype is None else dtype
-            options: dict[str, Any] = {"sparse": sparse, "negative": negative, "progress": progress, "n_jobs": n_jobs}
+            options = {"sparse": sparse, "negative": negative, "progress": progress, "n_jobs": n_jobs}
             return read_letor(detection.source, group=group, dtype=wanted, **options)
         if group is not None:
             raise InputError("group sizes are for LETOR text without qid; this data has query ids", detection.path)
@@ -354,13 +416,33 @@ def read_data(
     return _as_asked(data, dtype, sparse)
 
 
+def _joined(paths: Sequence[str | Path], parts: list[RankingData]) -> RankingData:
+    """Several files as one data set; features are matched by name."""
+    if not parts:
+        raise InputError("no files; expected at least one")
+    first = parts[0]
+    of_query: dict[str, str | Path] = {}
+    for at, (path, data) in enumerate(zip(paths, parts, strict=True)):
+        if set(data.names) != set(first.names):
+            other = sorted(set(data.names) ^ set(first.names))
+            where = f"{named(other[:1])} is in this file or in {paths[0]}, but not in both"
+            raise InputError(f"has other features: {where}; expected the same columns in all", path)
+        for query in map(str, data.query_ids.tolist()):
+            if query in of_query:
+                problem = f"has the query {query!r}, and so has {of_query[query]}"
+                raise InputError(f"{problem}; expected every query in one file only, or different ids", path)
+            of_query[query] = path
+        parts[at] = data.matched_to(first.n_features, first.feature_names, what=str(paths[0]))
+    return RankingData.concatenate(parts)
+
+
 def check_features(detection: Detected, columns: Columns | None) -> None:
     """Refuse what contains no features, and columns of what has none to name."""
     if detection.kind not in FEATURE_FORMATS:
         problem = f"contains {FORMATS[detection.kind].content}, not features"
         hint = f"; {detection.doubt}" if detection.doubt else ""
         raise InputError(f"{problem}; expected LETOR lines, CSV, Parquet or a data folder{hint}", detection.path)
-    if columns is not None and not FORMATS[detection.kind].has_columns:
+    if named_columns(columns) and not FORMATS[detection.kind].has_columns:
         raise InputError("has no columns to name; expected CSV or Parquet with --columns", detection.path)
 
 
@@ -405,6 +487,16 @@ def check_suffix(path: str | Path) -> None:
         raise InputError(f"unknown suffix; expected one of {text} (each also with .gz), {binary}", path)
 
 
+def holds_missing(path: str | Path) -> bool:
+    """Whether a file of this name, as :func:`write_data` writes it, can be read with the missing values of the data."""
+    return suffix_of(path) in (*_BINARY_SUFFIXES, *_DELIMITERS, ".qrels")
+
+
+def keeps_unlabelled(path: str | Path) -> bool:
+    """Whether a file of this name can hold rows without labels: a table."""
+    return suffix_of(path) in (".parquet", *_DELIMITERS)
+
+
 def write_data(data: RankingData, path: str | Path) -> None:
     """Write data in the format given by the suffix.
 
@@ -413,8 +505,8 @@ def write_data(data: RankingData, path: str | Path) -> None:
     data : RankingData
         The data to write.
     path : path
-        ``.txt``, ``.letor``, ``.svm``, ``.dat`` or ``.libsvm``: LETOR text; ``.parquet``: a table;
-        ``.rank``: a memory-mapped folder; ``.qrels``: the labels only, as TREC judgements. Text may add ``.gz``.
+        ``.txt``, ``.letor``, ``.svm``, ``.dat`` or ``.libsvm``: LETOR text; ``.csv``, ``.tsv`` or ``.parquet``: a
+        table; ``.rank``: a memory-mapped folder; ``.qrels``: the labels only, as TREC judgements. Text may add ``.gz``.
 
     Examples
     --------
@@ -424,6 +516,8 @@ def write_data(data: RankingData, path: str | Path) -> None:
     suffix = suffix_of(path)
     if suffix == ".parquet":
         write_parquet(data, path)
+    elif suffix in _DELIMITERS:
+        write_csv(data, path, _DELIMITERS[suffix])
     elif suffix == ".rank":
         save_folder(data, path)
     elif suffix != ".qrels":

@@ -1,4 +1,4 @@
-"""Files: plain or gzip in, opened once; whole or nothing out; prefetching.
+"""Files: plain, gzip or wrapped (:mod:`rankwright.io.wrapped`) in, opened once; whole or nothing out; prefetching.
 
 A file that cannot be read raises :class:`InputError`. Files and folders are written under a temporary name beside the
 target and renamed when complete, so a failure never leaves half of one; there is no other way to write a file.
@@ -21,12 +21,13 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, TypeVar, cast
 
 from rankwright.errors import InputError, InputWarning
+from rankwright.io.wrapped import PACKED_LEAST, PACKED_MOST, unwrapped
 
 try:
     import fcntl
@@ -157,7 +158,6 @@ CHUNK_BYTES = 1 << 23
 LONGEST_LINE = 1 << 26
 MAX_FIELD = 1 << 12
 """Bytes of the longest field: ids are kept at the width of the longest one, which costs as much in every row."""
-_PACKED_LEAST, _PACKED_MOST = 1 << 24, 100  # a gzip file may unpack to this many bytes plus this many times its size
 
 
 @dataclass(frozen=True)
@@ -188,8 +188,8 @@ class OpenFile:
             if not piece:
                 break
             n_bytes += len(piece)
-            if is_gzip and n_bytes > _PACKED_LEAST + _PACKED_MOST * plain.tell():
-                problem = f"unpacks to more than {_PACKED_MOST} times its size"
+            if is_gzip and n_bytes > PACKED_LEAST + PACKED_MOST * plain.tell():
+                problem = f"unpacks to more than {PACKED_MOST} times its size"
                 raise InputError(f"{problem}; expected text, or the unpacked file", self.path)
             first, end = piece.find(b"\n") + 1, piece.rfind(b"\n") + 1
             if n_rest + (first or len(piece)) > LONGEST_LINE:
@@ -264,21 +264,32 @@ def writing(path: str | Path) -> AbstractContextManager[None]:
 
 
 @contextmanager
-def open_file(source: Source) -> Iterator[OpenFile]:
-    """Open a file for the duration of the block; an open file stays open."""
+def open_file(source: Source, *, as_it_is: bool = False) -> Iterator[OpenFile]:
+    """Open a file for the duration of the block, without what it is wrapped in; an open file stays open.
+
+    ``as_it_is``: also a zip archive, for whoever expects one.
+    """
     if isinstance(source, OpenFile):
         yield source
         return
     with reading(source):
         raw = open_plain(source)
-    with raw:
-        yield OpenFile(source, raw)
+    with raw, nullcontext(raw) if as_it_is else unwrapped(raw, source) as plain:
+        yield OpenFile(source, plain)
 
 
 def line_chunks(source: Source, progress: Progress | None = None, size: int = CHUNK_BYTES) -> Iterator[bytes]:
     """Read a file in pieces of about ``size`` bytes that end with a line."""
     with open_file(source) as file:
         yield from file.chunks(progress, size)
+
+
+def check_folder(target: str | Path) -> None:
+    """Say that the folder of a file to write is missing, if it is."""
+    folder = Path(target).parent
+    if not folder.is_dir():
+        what = "is a file, not a folder" if folder.exists() else "does not exist; make it first"
+        raise InputError(f"cannot be written: the folder {folder} {what}", target)
 
 
 @contextmanager
@@ -295,6 +306,7 @@ def replace_file(path: str | Path) -> Iterator[IO[bytes]]:
         with _target(path, path) as out:
             yield out
         return
+    check_folder(path)
     with writing(path):
         temporary, descriptor = _claim(path, is_folder=False)
     try:
@@ -316,6 +328,7 @@ def replace_folder(path: str | Path, marker: str) -> Iterator[Path]:
     of the same folder waits for the first.
     """
     path = Path(path)
+    check_folder(path)
     with writing(path):
         temporary, descriptor = _claim(path, is_folder=True)
     inode = os.lstat(temporary).st_ino

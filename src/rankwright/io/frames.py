@@ -10,9 +10,11 @@ dictionary) hold categories.
 from __future__ import annotations
 
 import importlib
+import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, time
 from typing import Any
 
 import numpy as np
@@ -33,8 +35,21 @@ from rankwright.io.roles import (
     Columns,
     find,
     find_query,
+    grades_in,
     plain,
     required_layout,
+    with_grades,
+)
+from rankwright.io.values import (
+    READERS,
+    SPECIAL,
+    bad_grade,
+    days_of,
+    grade_of,
+    is_missing,
+    kinds_of_cells,
+    number_in,
+    warn_of_dates,
 )
 
 __all__ = ["from_frame", "to_frame"]
@@ -58,10 +73,13 @@ class _PandasColumns:
         pandas, series = import_library("pandas"), self._series[name]
         if self.number_type(name) is not None:
             return "number"
+        if getattr(series.dtype, "kind", "") == "M" or isinstance(series.dtype, pandas.DatetimeTZDtype):
+            return "date"
         if isinstance(series.dtype, pandas.CategoricalDtype):
             return "category"
         if series.dtype == object:
-            return "text" if pandas.api.types.infer_dtype(series, skipna=True) == "string" else "other"
+            kinds = {"string": "text", "date": "date", "datetime": "date"}
+            return kinds.get(pandas.api.types.infer_dtype(series, skipna=True), "other")
         return "text" if pandas.api.types.is_string_dtype(series.dtype) else "other"
 
     def missing(self, name: str) -> Array:
@@ -100,7 +118,7 @@ class _PolarsColumns:
     def kind(self, name: str) -> str:
         if self.number_type(name) is not None:
             return "number"
-        kinds = {"Categorical": "category", "Enum": "category", "String": "text"}
+        kinds = {"Categorical": "category", "Enum": "category", "String": "text", "Date": "date", "Datetime": "date"}
         return kinds.get(type(self._frame.schema[name]).__name__, "other")
 
     def missing(self, name: str) -> Array:
@@ -139,6 +157,8 @@ class _ArrowColumns:
             return "number"
         if types.is_dictionary(dtype):
             return "category"
+        if types.is_date(dtype) or types.is_timestamp(dtype):
+            return "date"
         return "text" if types.is_string(dtype) or types.is_large_string(dtype) else "other"
 
     def missing(self, name: str) -> Array:
@@ -168,15 +188,29 @@ class _ArrowColumns:
 FrameColumns = _PandasColumns | _PolarsColumns | _ArrowColumns
 """The columns of some library's table, by name.
 
-`kind`: what a column holds by its type: ``number``, ``category`` (declared so), ``text`` or ``other``. `number_type`:
-the numpy type of a column of numbers; None for others. `missing`: where it has no value; empty if it has them all.
+`kind`: what a column holds by its type: ``number``, ``category`` (declared so), ``date``, ``text`` or ``other``.
+`number_type`: the numpy type of a column of numbers; None for others. `missing`: where it has no value; empty if none.
 `objects`: its values as objects of Python, None where one is missing. `categories`: a code for each row, -1 where the
 value is missing, and the values.
 """
 
 
-def kinds_of(columns: FrameColumns) -> dict[str, str]:
-    return {name: columns.kind(name) for name in columns.names}
+def kinds_of(columns: FrameColumns, values: Mapping[str, str] | None = None) -> dict[str, str]:
+    """What columns hold by their types; ``values``: and those of texts, by all of their values."""
+    return {name: columns.kind(name) for name in columns.names} | dict(values or {})
+
+
+def values_of(batches: Iterable[FrameColumns], names: Sequence[str]) -> dict[str, str]:
+    """What columns of texts hold by all of their values: ``date``, ``truth`` or ``text``; none without a value."""
+    cells = (
+        (name, text)
+        for batch in batches
+        for name in names
+        if name in batch.names
+        for text in batch.categories(name)[1]
+        if isinstance(text, str)
+    )
+    return kinds_of_cells(names, cells, SPECIAL)  # a text such as "7" is a category by its type
 
 
 def is_frame(table: Any) -> bool:
@@ -219,12 +253,13 @@ def import_library(library: str) -> Any:
 
 
 def frame_features(
-    frame: Any, wanted: Sequence[str] | None = None
+    frame: Any, wanted: Sequence[str] | None = None, texts: Sequence[str] = ()
 ) -> tuple[Array, tuple[str, ...], dict[int, tuple[Any, ...]]]:
     """The columns of a data frame as a table of numbers, NaN where one is missing, their names, and the categories.
 
-    With ``wanted``, columns of other names are left out; otherwise all columns must be numbers or categories. A column
-    ``docid`` of text holds ids of documents, and is a feature only if it is wanted.
+    With ``wanted``, columns of other names are left out; otherwise all columns must be numbers, dates or categories. A
+    column ``docid`` of text holds ids of documents, and is a feature only if it is wanted. ``texts``: columns that hold
+    categories whatever is in them.
     """
     columns = columns_of(frame)
     check_different(columns.names)
@@ -233,12 +268,20 @@ def frame_features(
     else:
         kept = set(wanted)
     names = [name for name in columns.names if name in kept]
-    categorical = [name for name in names if holds_categories(columns, name)]
-    types = [number_type(columns, name) for name in names if name not in categorical]
-    X = np.empty((columns.n_rows, len(names)), np.float64 if categorical or not float32_holds(types) else np.float32)
+    plain = [name for name in names if columns.kind(name) == "text" and name not in texts]
+    values = {name: kind for name, kind in values_of([columns], plain).items() if kind != "text"}
+    values |= {name: "date" for name in names if columns.kind(name) == "date"}
+    categorical = [name for name in names if holds_categories(columns, name) and name not in values]
+    types = [number_type(columns, name) for name in names if name not in categorical and name not in values]
+    is_small = not categorical and "date" not in values.values() and float32_holds(types)
+    X = np.empty((columns.n_rows, len(names)), np.float32 if is_small else np.float64)
+    if wanted is None:
+        warn_of_dates(values, "the data frame")
     categories = {}
     for at, name in enumerate(names):
-        if name in categorical:
+        if name in values:
+            X[:, at] = read_column(columns, name, values[name])
+        elif name in categorical:
             X[:, at], categories[at] = category_column(columns, name)
         else:
             X[:, at] = number_column(columns, name, X.dtype)
@@ -246,8 +289,9 @@ def frame_features(
 
 
 def has_categories(X: Any) -> bool:
+    """Whether it is a data frame with categories, texts or dates, which scikit-learn cannot check."""
     columns = columns_of(X) if is_frame(X) else None
-    return columns is not None and any(holds_categories(columns, name) for name in columns.names)
+    return columns is not None and any(columns.kind(name) in ("category", "text", "date") for name in columns.names)
 
 
 def has_qid(X: Any) -> bool:
@@ -303,6 +347,22 @@ def check_labels_apart(X: Any, y: Any) -> None:
     for name in columns.names:
         if plain(name) in LABEL and columns.number_type(name) and np.array_equal(columns.values(name), np.asarray(y)):
             raise InputError(f"the column {name!r} of the data frame is y, and would be a feature; leave it out of X")
+
+
+def read_column(columns: FrameColumns, name: str, kind: str) -> Array:
+    """A column of dates as days, or one of yes and no as 1 and 0: float64, NaN where a value is missing."""
+    if columns.kind(name) == "text":
+        codes, texts = columns.categories(name)
+        numbers = [math.nan if is_missing(text) else READERS[kind](text.strip()) for text in texts]
+        return np.array([*numbers, math.nan], np.float64)[codes]
+    return np.array([_days(value) for value in columns.objects(name)])
+
+
+def _days(value: Any) -> float:
+    if value is None:
+        return math.nan
+    moment = value.to_pydatetime() if hasattr(value, "to_pydatetime") else value
+    return days_of(moment if isinstance(moment, datetime) else datetime.combine(moment, time()))
 
 
 def holds_categories(columns: FrameColumns, name: str) -> bool:
@@ -382,7 +442,7 @@ class ReadRows:
 def made_data(rows: ReadRows, layout: ColumnLayout, categories: Mapping[int, tuple[Any, ...]]) -> RankingData:
     return RankingData.from_arrays(
         rows.X,
-        rows.labels,
+        None if layout.label is None else rows.labels,
         rows.qid,
         doc_ids=rows.doc_ids,
         feature_names=layout.features,
@@ -399,6 +459,7 @@ def from_frame(
     label: str | None = None,
     features: Sequence[str] | None = None,
     columns: Columns | None = None,
+    grades: Mapping[str, float] | None = None,
 ) -> RankingData:
     """Turn a data frame into ranking data.
 
@@ -417,6 +478,8 @@ def from_frame(
         otherwise float64.
     columns : mapping, optional
         Columns by role, as :func:`rankwright.read_data` takes them: also ``skip`` and ``categorical``.
+    grades : mapping, optional
+        The numbers of labels that are words, such as ``{"bad": 0, "fair": 1}``.
 
     Examples
     --------
@@ -428,12 +491,14 @@ def from_frame(
     """
     table = columns_of(frame)
     check_different(table.names)
-    given = by_role(columns, qid, docid, label)
-    layout = typed_layout(table, required_layout(table.names, given, kinds_of(table), features))
+    given = with_grades(by_role(columns, qid, docid, label), grades) or {}
+    kinds = kinds_of(table, values_of([table], [name for name in table.names if table.kind(name) == "text"]))
+    layout = typed_layout(table, required_layout(table.names, given, kinds, features))
     if table.n_rows == 0:
         raise InputError("there are no rows")
     categories: dict[int, dict[Any, None]] = {}
-    rows = typed_rows(table, layout, 0, type_of_features(table, layout), categories)
+    rows = typed_rows(table, layout, 0, type_of_features(table, layout), categories, grades_in(given))
+    warn_of_dates(layout.values, "the data frame")
     return made_data(rows, layout, {at: tuple(values) for at, values in categories.items()})
 
 
@@ -445,22 +510,34 @@ def by_role(columns: Columns | None, qid: str | None, docid: str | None, label: 
 
 def typed_layout(table: FrameColumns, layout: ColumnLayout) -> ColumnLayout:
     """Return a layout with all columns that hold categories, by their types or as the user says."""
-    number_type(table, layout.label)
-    categorical = [name for name in layout.features if name in layout.categorical or holds_categories(table, name)]
+    if layout.label is not None and not holds_categories(table, layout.label):  # words may have numbers
+        number_type(table, layout.label)
+    categorical = [
+        name
+        for name in layout.features
+        if name in layout.categorical or (holds_categories(table, name) and name not in layout.values)
+    ]
     for name in layout.features:
-        if name not in categorical:
+        if name not in categorical and name not in layout.values:
             number_type(table, name)
     return replace(layout, categorical=categorical)
 
 
 def type_of_features(table: FrameColumns, layout: ColumnLayout) -> np.dtype[Any]:
     """Return the type that holds all features: float32 for small numbers only; categories need float64."""
-    small = not layout.categorical and float32_holds([number_type(table, name) for name in layout.features])
+    numbers = [name for name in layout.features if name not in layout.values and name not in layout.categorical]
+    has_dates = "date" in layout.values.values()
+    small = not (layout.categorical or has_dates) and float32_holds([number_type(table, name) for name in numbers])
     return np.dtype(np.float32 if small else np.float64)
 
 
 def typed_rows(
-    batch: FrameColumns, layout: ColumnLayout, start: int, dtype: np.dtype[Any], categories: dict[int, dict[Any, None]]
+    batch: FrameColumns,
+    layout: ColumnLayout,
+    start: int,
+    dtype: np.dtype[Any],
+    categories: dict[int, dict[Any, None]],
+    grades: Mapping[str, float],
 ) -> ReadRows:
     """Return the rows of a batch of columns; the categories that occur are added to ``categories``, by column.
 
@@ -469,11 +546,14 @@ def typed_rows(
     X = np.empty((batch.n_rows, len(layout.features)), dtype)
     if layout.categorical and dtype != np.float64:
         raise InputError(f"{dtype} cannot hold the categories of {named(layout.categorical)}; expected float64")
-    labels = _finite(batch, layout.label, start, np.dtype(np.float64))
-    if np.isnan(labels).any():
-        raise _no_value(layout.label, start + int(np.argmax(np.isnan(labels))))
+    labels = np.full(batch.n_rows, np.nan)
+    if layout.label is not None:
+        labels = _labels(batch, layout.label, start, grades)
     categorical = set(layout.categorical)
     for at, name in enumerate(layout.features):
+        if name in layout.values:
+            X[:, at] = read_column(batch, name, layout.values[name])
+            continue
         if name not in categorical:
             X[:, at] = _finite(batch, name, start, dtype)
             continue
@@ -485,6 +565,22 @@ def typed_rows(
     if qid.dtype.kind in "UO" and (qid == "").any():
         raise _no_value(layout.qid, start + int(np.argmax(qid == "")))
     return ReadRows(X, labels, qid, doc_ids)
+
+
+def _labels(batch: FrameColumns, name: str, start: int, grades: Mapping[str, float]) -> Array:
+    if not holds_categories(batch, name):
+        labels = _finite(batch, name, start, np.dtype(np.float64))
+    else:  # words, with the numbers that the user gives them
+        codes, words = batch.categories(name)
+        if any(number_in(word) is not None for word in words if isinstance(word, str)):
+            number_type(batch, name)  # reports that it is a column of texts
+        numbers = [math.nan if is_missing(word) else grade_of(word, grades) for word in words]
+        if None in numbers:
+            raise bad_grade(name, [word for word, number in zip(words, numbers, strict=True) if number is None], grades)
+        labels = np.array([*numbers, math.nan], np.float64)[codes]
+    if np.isnan(labels).any():
+        raise _no_value(name, start + int(np.argmax(np.isnan(labels))))
+    return labels
 
 
 def _finite(batch: FrameColumns, name: str, start: int, dtype: np.dtype[Any]) -> Array:
@@ -570,9 +666,9 @@ def to_frame(data: RankingData, library: str = "pandas") -> Any:
 
 
 def column_batches(data: RankingData, batch_rows: int, library: str) -> Iterator[dict[str, Any]]:
-    """The columns of data, in batches of rows (at least one)."""
+    """The columns of data, in batches of rows (at least one), for a library; without one, categories are a list."""
     names = data.names
-    fixed = ["qid", "label"] if data.doc_ids is None else ["qid", "docid", "label"]
+    fixed = ["qid", *(["docid"] if data.doc_ids is not None else []), *(["label"] if data.is_labelled else [])]
     check_different([*fixed, *names])
     size = data.n_docs * data.n_features * data.X.dtype.itemsize
     if data.is_sparse and size > _DENSE_LIMIT:
@@ -586,7 +682,8 @@ def column_batches(data: RankingData, batch_rows: int, library: str) -> Iterator
         columns = {"qid": query_ids[query[rows]]}
         if doc_ids is not None:
             columns["docid"] = doc_ids[rows]
-        columns["label"] = data.labels[rows]
+        if data.is_labelled:
+            columns["label"] = data.labels[rows]
         yield columns | {
             name: _categories(X[:, at], data.categories[at], library) if at in data.categories else X[:, at]
             for at, name in enumerate(names)
@@ -595,7 +692,10 @@ def column_batches(data: RankingData, batch_rows: int, library: str) -> Iterator
 
 def _categories(column: Array, values: tuple[Any, ...], library: str) -> Any:
     """A column of categories as a library has them; polars has no categories that are numbers."""
-    module, codes = import_library(library), codes_of(column, values)
+    codes = codes_of(column, values)
+    if not library:
+        return [None if code < 0 else values[code] for code in codes.tolist()]
+    module = import_library(library)
     if library == "pandas":
         return module.Categorical.from_codes(codes, values)
     if library == "pyarrow":

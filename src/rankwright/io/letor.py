@@ -768,6 +768,7 @@ def write_letor(data: RankingData, path: str | Path) -> None:
     """
     if any(isinstance(value, str) for values in data.categories.values() for value in values[:1]):
         data.check_numbers("LETOR text", "write Parquet or a .rank folder")
+    data.check_labels()
     query_ids = _checked_ids(data.query_ids, "query id")
     if len(set(query_ids)) < len(query_ids):
         raise InputError("query ids that differ only in type are the same in a text file")

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import unquote
@@ -25,6 +26,7 @@ from rankwright.errors import InputError
 from rankwright.io.files import OpenFile, Progress, Source, open_file, reading, replace_file
 from rankwright.io.folder import HEADER
 from rankwright.io.frames import (
+    FrameColumns,
     ReadRows,
     by_role,
     check_different,
@@ -36,9 +38,20 @@ from rankwright.io.frames import (
     type_of_features,
     typed_layout,
     typed_rows,
+    values_of,
 )
-from rankwright.io.roles import ColumnLayout, Columns, find, find_query, named_in, required_layout
+from rankwright.io.roles import (
+    ColumnLayout,
+    Columns,
+    feature_layout,
+    find,
+    find_query,
+    grades_in,
+    named_in,
+    required_layout,
+)
 from rankwright.io.tables import PARQUET, parquet_file, reading_parquet
+from rankwright.io.values import warn_of_dates
 
 __all__ = ["read_parquet", "write_parquet"]
 
@@ -114,6 +127,7 @@ def keys_of(path: str | Path) -> dict[str, str]:
 Keys = Mapping[str, Any]
 _READ_VALUES = 1 << 19  # values per batch read: they stay in the cache while columns become rows
 _CLAIM_LEAST, _CLAIM_MOST = 1 << 30, 1 << 8  # bytes in memory, and times the size of the file
+_FIRST_ROWS = 1 << 10
 _WRITE_VALUES = 1 << 22  # values per row group written: a few dozen megabytes, however wide the table
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
@@ -153,6 +167,8 @@ def read_parquet(
     RankingData(784 queries, 15211 documents, 46 dense float64 features)
     """
     table = ParquetTable(path, columns=by_role(columns, qid, docid, label), features=features)
+    if not named_in(columns, "scoring"):  # by a model that was trained on days
+        warn_of_dates(table.layout.values, table.path)
     return read_table(table, np.dtype(dtype or table.dtype), negative, progress)
 
 
@@ -243,6 +259,7 @@ class ParquetTable:
             sources = self._with_keys([(path, keys_of(self.path))], features)
         if not sources:
             raise InputError("is a folder without Parquet files; expected some", self.path)
+        self._holds = self._values(sources, features)
         for source, values in sources:
             self.files.append(self._described(source, values, features))
         self.layout = self.files[0].layout
@@ -283,7 +300,8 @@ class ParquetTable:
             with _opened(file.source) as (_, parquet):
                 start = 0
                 for batch in _batches(parquet, file):
-                    rows = typed_rows(columns_of(batch), file.layout, start, dtype, self.categories)
+                    batch_columns, grades = columns_of(batch), grades_in(self._columns)
+                    rows = typed_rows(batch_columns, file.layout, start, dtype, self.categories, grades)
                     start += batch.num_rows
                     if start > file.n_rows:
                         break
@@ -293,6 +311,22 @@ class ParquetTable:
                 if start != file.n_rows:
                     raise InputError(f"other than the {file.n_rows:,} rows that its description claims")
             done += file.n_bytes
+
+    def _values(self, given: Sequence[tuple[Source, Keys]], features: Sequence[str] | None) -> Mapping[str, str]:
+        """What the features that are texts by their type hold, by all of their values."""
+        if "holds" in (self._columns or {}):
+            return dict(line.rsplit("=", 1) for line in named_in(self._columns, "holds"))
+        sources = [source for source, _ in given]
+        with _opened(sources[0]) as (_, parquet):
+            columns = columns_of(parquet.schema_arrow.empty_table())
+            names = [name for name in dict.fromkeys([*columns.names, *given[0][1]]) if name not in self.left_out]
+            layout = feature_layout(names, self._columns, kinds_of(columns), features)
+        if layout is None:
+            return {}
+        free = [name for name in layout.features if name in columns.names and name not in layout.categorical]
+        texts = [name for name in free if columns.kind(name) == "text"]
+        seen = values_of(islice(_text_batches(sources, texts, _FIRST_ROWS), 1), texts)  # most are words at once
+        return values_of(_text_batches(sources, [name for name in texts if seen.get(name) != "text"]), texts)
 
     def _described(self, source: Source, keys: Keys, features: Sequence[str] | None) -> _File:
         first = self.files[0] if self.files else None
@@ -304,7 +338,9 @@ class ParquetTable:
             if first is not None and features is None:
                 features = first.layout.features
                 _check_same(names, first)
-            layout = typed_layout(columns, required_layout(names, self._columns, kinds_of(columns), features))
+            kinds = kinds_of(columns, self._holds)
+            layout = required_layout(names, self._columns, kinds, features)
+            layout = typed_layout(columns, layout)
             if first is not None:
                 _check_kinds(layout, first)
             n_rows, n_columns = parquet.metadata.num_rows, len(layout.used)
@@ -320,6 +356,17 @@ def _opened(path: Source) -> Iterator[tuple[OpenFile, Any]]:
     """An open file, and the same opened with pyarrow; what goes wrong is an error that names it."""
     with open_file(path) as source, reading_parquet(source.path), parquet_file(source) as file:
         yield source, file
+
+
+def _text_batches(
+    sources: Sequence[Source], names: Sequence[str], rows: int = _READ_VALUES >> 3
+) -> Iterator[FrameColumns]:
+    arrow = import_library("pyarrow")
+    for source in sources if names else ():
+        with _opened(source) as (_, parquet):
+            present = [name for name in names if name in parquet.schema_arrow.names]
+            for batch in parquet.iter_batches(batch_size=rows, columns=present):
+                yield columns_of(arrow.table(batch))
 
 
 def _batches(parquet: Any, file: _File) -> Iterator[Any]:

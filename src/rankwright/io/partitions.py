@@ -26,6 +26,7 @@ from rankwright.io.container import ArrayFile, Container, FolderWriter, Format, 
 from rankwright.io.files import reason
 from rankwright.io.folder import FOLDER, HEADER, checked_count, checked_names, folder_facts, load_folder, save_sparse
 from rankwright.io.parquet import ParquetTable, pieces_of, read_table
+from rankwright.io.roles import named_columns, settings_in
 
 PARTITIONS = Format(
     "rankwright-partitions",
@@ -244,7 +245,7 @@ def piece_sources(
         raise InputError("is not a folder of partitions, of Parquet files or of data folders; expected one", folder)
     top = Path(folder).absolute()
     if pieces[0].kind == "folder":
-        if columns or features is not None:
+        if named_columns(columns) or features is not None:
             raise InputError("has no columns to name; expected Parquet files", folder)
         counts = [Container.open(piece.path, FOLDER).header.get("documents", 0) for piece in pieces]
         return [
@@ -253,9 +254,10 @@ def piece_sources(
         ]
     table = ParquetTable(folder, columns=columns, features=features)
     names, dtype, layout = tuple(table.features), table.dtype.str, table.layout
-    given = {"qid": layout.qid, "label": layout.label, "docid": layout.docid or ""}
+    given = {"qid": layout.qid, "label": layout.label or "", "docid": layout.docid or ""}
     given["categorical"] = "\n".join(layout.categorical)
-    roles = {role: name for role, name in given.items() if name}
+    roles = {role: name for role, name in given.items() if name} | settings_in(columns)
+    roles["holds"] = "\n".join(f"{name}={kind}" for name, kind in layout.values.items())
     return [
         PieceSource(str(top / piece.name), piece.name, "parquet", file.n_rows, names, dtype, file.keys, roles)
         for piece, file in zip(pieces, table.files, strict=True)

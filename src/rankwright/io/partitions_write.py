@@ -27,7 +27,7 @@ from rankwright.data.order import query_chunks, rows_of, sizes_to_indptr
 from rankwright.data.statistics import Statistics, StatisticsBuilder, Sums
 from rankwright.errors import InputError
 from rankwright.io.container import ArrayFile, FolderWriter, check_foreign
-from rankwright.io.csv import CellRows, table_layout
+from rankwright.io.csv import CellRows, cell_table, table_layout
 from rankwright.io.detect import check_features, detected
 from rankwright.io.files import Progress, open_file, replace_folder, writing
 from rankwright.io.folder import FOLDER, folder_facts, load_folder, save_sparse, storable_ids
@@ -54,7 +54,6 @@ from rankwright.io.partitions import (
     read_manifest,
 )
 from rankwright.io.roles import Columns
-from rankwright.io.tables import text_table, utf8_lines
 
 # Inputs, read some rows at a time: LETOR text, CSV, Parquet, data folders; a file or many.
 #
@@ -213,8 +212,9 @@ class LetorInput(Input):
 class CsvInput(Input):
     def __init__(self, path: Path, columns: Columns | None = None) -> None:
         self.path = path
+        self._columns = columns
         with open_file(path) as file:
-            self._layout = table_layout(file, columns)[1]
+            self._table, self._layout = table_layout(file, columns)
             self.n_bytes = os.fstat(file.raw.fileno()).st_size
         self.names = tuple(self._layout.features)
         self.width, self.has_doc_ids = len(self.names), self._layout.docid is not None
@@ -222,8 +222,9 @@ class CsvInput(Input):
 
     def rows(self, settings: InputSettings, progress: Progress | None) -> Iterator[ReadRows]:
         with open_file(self.path) as file:
-            cells = CellRows(self._layout, file.path, settings.negative)
-            yield from cells.rows(text_table(utf8_lines(file, progress), file.path), settings.dtype)
+            cells = CellRows(self._layout, self._table, settings.negative, self._columns)
+            table = cell_table(file, self._columns, progress, names=self._table.names)
+            yield from cells.rows(table, settings.dtype)
             self.categories = {at: dict.fromkeys(texts) for at, texts in cells.categories.items()}
 
 

@@ -15,7 +15,12 @@ from pathlib import Path
 from rankwright.errors import InputError
 
 Columns = Mapping[str, str]
-"""Columns by role, as the user names them; several are separated by line ends."""
+"""Columns by role, as the user names them; several are separated by line ends.
+
+Beside them: ``grades``, the numbers of labels that are words (``bad=0``, one per line); where rows are only scored, so
+that labels may be missing, ``scoring``: the features of the model, and ``scoring_text``: those that hold texts; and of
+a piece of a table, ``holds``: what texts hold (``published=date``, one per line), which all pieces decide together.
+"""
 
 QUERY_ID = ("qid", "query_id", "queryid", "q_id", "topic", "topic_id", "num")
 QUERY_TEXT = ("query", "query_text", "querytext", "query_string", "user_query")
@@ -77,6 +82,7 @@ TABLES = ("id", "title", "text", "qid", "query", "docid", "label", "score", "fea
 """The roles that ``--columns`` of the other commands knows."""
 
 _SEVERAL = ("feature", "skip", "categorical")
+_SETTINGS = ("grades", "scoring", "scoring_text", "holds")  # beside columns
 _GAPS = re.compile(r"[\s\-]+")
 _SHOWN = 8  # columns in a message
 _QUEPID = frozenset(("case_name", "doc_position"))  # its detailed export: judgements, and fields of documents
@@ -84,27 +90,33 @@ _QUEPID = frozenset(("case_name", "doc_position"))  # its detailed export: judge
 
 @dataclass(frozen=True)
 class ColumnLayout:
-    """Which column of a table of features, of judgements or of a run is what; the last two have no features."""
+    """Which column of a table of features, of judgements or of a run is what; the last two have no features.
+
+    `label`: None where rows are only scored, and have none. `values`: of features that hold dates, or yes and no: what
+    they hold.
+    """
 
     qid: str
-    label: str
+    label: str | None
     docid: str | None
     features: list[str]
     skipped: list[str]
     categorical: list[str] = field(default_factory=list)
+    values: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
         from rankwright.data.categories import named  # which imports numpy; the list is for the command line, too
 
         documents = "" if self.docid is None else f", documents {self.docid!r}"
         features = f", {len(self.features):,} feature{'s' * (len(self.features) > 1)}" if self.features else ""
-        values = "labels" if features else "scores" if plain(self.label) in SCORE else "grades"
+        values = "labels" if features else "scores" if plain(self.label or "") in SCORE else "grades"
+        labels = "no labels" if self.label is None else f"{values} {self.label!r}"
         skipped = f"; skipped {named(self.skipped)}" if self.skipped else ""
-        return f"queries {self.qid!r}{documents}, {values} {self.label!r}{features}{skipped}"
+        return f"queries {self.qid!r}{documents}, {labels}{features}{skipped}"
 
     @property
     def used(self) -> list[str]:
-        return [self.qid, self.label, *([self.docid] if self.docid else []), *self.features]
+        return [name for name in (self.qid, self.label, self.docid) if name] + self.features
 
 
 def plain(name: str) -> str:
@@ -180,11 +192,47 @@ def named_in(columns: Columns | None, role: str) -> list[str]:
     return [name for name in (columns or {}).get(role, "").split("\n") if name]
 
 
+def named_columns(columns: Columns | None) -> dict[str, str]:
+    """Return the columns that the user names, without the settings beside them."""
+    return {role: name for role, name in (columns or {}).items() if role not in _SETTINGS}
+
+
+def settings_in(columns: Columns | None) -> dict[str, str]:
+    """Return the settings beside the columns that the user names."""
+    return {role: value for role, value in (columns or {}).items() if role in _SETTINGS}
+
+
+def with_grades(columns: Columns | None, grades: Mapping[str, float] | None) -> Columns | None:
+    """Return columns by role, with the numbers of labels that are words."""
+    if not grades:
+        return columns
+    lines = "\n".join(f"{word.strip().lower()}={float(number)!r}" for word, number in grades.items())
+    return {**(columns or {}), "grades": lines}
+
+
+def grades_in(columns: Columns | None) -> dict[str, float]:
+    """Return the numbers of labels that are words, by the words in lower case."""
+    pairs = (line.rpartition("=") for line in named_in(columns, "grades"))
+    return {word: float(number) for word, _, number in pairs}
+
+
+def for_scoring(columns: Columns | None, features: Iterable[str] = (), texts: Iterable[str] = ()) -> Columns:
+    """Return columns by role of rows that are only scored, by a model with these features, of which some hold texts.
+
+    Labels may be missing, and columns called as the features are features, no others.
+    """
+    return {**(columns or {}), "scoring": "\n".join(features), "scoring_text": "\n".join(texts)}
+
+
+def is_for_scoring(columns: Columns | None) -> bool:
+    return columns is not None and "scoring" in columns
+
+
 def check_columns(
     columns: Columns | None, names: Sequence[str], path: str | Path | None = None, line: int | None = None
 ) -> None:
     """Reject a column that the user names and that is not there."""
-    for role, several in (columns or {}).items():
+    for role, several in named_columns(columns).items():
         for name in several.split("\n"):
             if name not in names:
                 raise InputError(f"no column {name!r}, named for {role}; its columns: {listed(names)}", path, line)
@@ -210,22 +258,46 @@ def feature_layout(
     ['bm25', 'title']
     """
     check_columns(columns, names)
-    qid, label, docid = find_query(names, columns), find(names, "label", columns), find(names, "docid", columns)
-    if qid is None or label is None or (not columns and {plain(name) for name in names} >= _QUEPID):
+    of_model = set(named_in(columns, "scoring"))
+    free = [name for name in names if name not in of_model]
+    qid, label, docid = find_query(free, columns), find(free, "label", columns), find(free, "docid", columns)
+    scores = is_for_scoring(columns)
+    if qid is None or (label is None and not scores):
+        return None
+    if not named_columns(columns) and {plain(name) for name in names} >= _QUEPID:
         return None
     others = [name for name in names if name not in (qid, label, docid)]
     asked, unwanted = named_in(columns, "categorical"), named_in(columns, "skip")
+    asked += [name for name in named_in(columns, "scoring_text") if name in names and name not in asked]
+    is_chosen = features is not None or bool(named_in(columns, "feature"))
     if features is not None:
         wanted = list(features)
-    elif named_in(columns, "feature"):
+    elif is_chosen:
         wanted = [name for name in others if name in {*asked, *named_in(columns, "feature")}]
+    elif of_model.intersection(others):
+        wanted = [name for name in others if name in of_model]
     else:
-        declared = [name for name, kind in (kinds or {}).items() if kind in ("number", "category")]
+        declared = [name for name, kind in (kinds or {}).items() if kind in ("number", "truth", "category")]
         wanted = [name for name in others if name and (name in {*asked, *declared} or plain(name) not in TEXTS)]
     chosen = [name for name in wanted if name not in unwanted]
+    if not is_chosen and not of_model and label is not None:
+        chosen = _without_labels(chosen, label, columns)
     if not chosen:
         return None
-    return ColumnLayout(qid, label, docid, chosen, [name for name in others if name not in chosen], asked)
+    values = {name: kind for name, kind in (kinds or {}).items() if kind in ("truth", "date") and name in chosen}
+    values = {name: kind for name, kind in values.items() if name not in asked}
+    skipped = [name for name in others if name not in chosen]
+    return ColumnLayout(qid, label, docid, chosen, skipped, asked, values)
+
+
+def _without_labels(features: list[str], label: str, columns: Columns | None) -> list[str]:
+    """Features without columns that look like labels, too: which one it is has to be said, and none is a feature."""
+    also = [name for name in features if plain(name) in LABEL]
+    if also and "label" not in (columns or {}):
+        problem = f"has {len(also) + 1} columns that look like labels, {', '.join(map(repr, [label, *also]))}"
+        remedy = ",".join([f"label={label}", *(f"skip={name}" for name in also)])
+        raise InputError(f"{problem}; expected one: name it, as in --columns {remedy}")
+    return [name for name in features if name not in also]
 
 
 def required_layout(
@@ -243,7 +315,7 @@ def required_layout(
         return layout
     if not names:
         raise InputError("the table has no columns")
-    missing = lacking(names, columns, "qid", "label")
+    missing = lacking(names, columns, *(("qid",) if is_for_scoring(columns) else ("qid", "label")))
     if missing:
         raise InputError(f"has the columns {listed(names)}; {missing}")
     raise InputError(f"no feature columns among {listed(names)}; expected one or more beside queries and labels")
@@ -254,6 +326,29 @@ def undecided(names: Sequence[str], columns: Columns | None) -> list[str]:
     layouts = [feature_layout(names, columns, kinds) for kinds in (dict.fromkeys(names, "number"), None)]
     largest, smallest = (() if layout is None else layout.features for layout in layouts)
     return [name for name in largest if name not in set(smallest)]
+
+
+def parse_grades(text: str | None) -> dict[str, float] | None:
+    """Parse the numbers of labels that are words, as an option gives them.
+
+    Examples
+    --------
+    >>> parse_grades("bad=0,Fair=1")
+    {'bad': 0.0, 'fair': 1.0}
+    """
+    if text is None:
+        return None
+    grades: dict[str, float] = {}
+    for part in text.split(","):
+        word, _, number = part.rpartition("=")
+        word = word.strip().lower()
+        try:
+            grades[word] = float(number)
+        except ValueError:
+            word = ""
+        if not word or not 0 <= grades[word] < float("inf"):
+            raise InputError(f"--grades is {text!r}; expected WORD=NUMBER, separated by commas, such as bad=0,fair=1")
+    return grades
 
 
 def parse_columns(text: str | None, roles: Sequence[str] = TABLES) -> dict[str, str] | None:

@@ -26,7 +26,8 @@ from rankwright._types import Array
 from rankwright.errors import InputError, shown
 from rankwright.io.files import CHUNK_BYTES, MAX_FIELD, OpenFile, Progress, Source, check_text, open_file
 from rankwright.io.frames import columns_of, import_library, kinds_of
-from rankwright.io.roles import MISSING, Columns, accepted, find, listed
+from rankwright.io.roles import Columns, accepted, find, listed
+from rankwright.io.values import READERS, Reader, bad_grade, number_or_comma_in
 
 # JSON from files: values, objects on lines, arrays of objects; errors name the line.
 
@@ -99,6 +100,7 @@ NamedRow = tuple[int, dict[str, Any]]
 """The line of a row, and its values by name."""
 
 _LONGEST_CELL = 1 << 26
+_NUMBERS = ("nan", "inf", "infinity")
 _LOOK_BYTES = 1 << 16
 _BATCH_ROWS = 1 << 12
 _BUFFER_BYTES = 1 << 16
@@ -121,6 +123,11 @@ class Table:
     objects: Iterator[NamedRow] | None = None
     kinds: Mapping[str, str] = field(default_factory=dict)
     delimiter: str = ""
+
+    @property
+    def readers(self) -> Mapping[str, Reader]:
+        """How its cells are read, by what a column holds: where semicolons separate them, numbers may have commas."""
+        return READERS | {"number": number_or_comma_in} if self.delimiter == ";" else READERS
 
     def full_rows(self) -> Iterator[tuple[int, list[Any]]]:
         """Iterate over the rows; one with more or fewer cells than the header is an error."""
@@ -160,19 +167,6 @@ class Table:
             expected = f"expected one for {role} ({accepted(role)}), or --columns {role}=NAME"
             raise InputError(f"has the columns {listed(self.names)}; {expected}", self.path, 1)
         return name
-
-
-def is_missing(value: str) -> bool:
-    """Whether a value is missing: None, NaN, or a text such as an empty cell, ``NA`` and ``null``.
-
-    Examples
-    --------
-    >>> is_missing(" NA "), is_missing(None), is_missing(float("nan")), is_missing(0)
-    (True, True, True, False)
-    """
-    if isinstance(value, str):
-        return value.strip().lower() in MISSING
-    return value is None or bool(isinstance(value, float) and value != value)
 
 
 def open_table(file: OpenFile, progress: Progress | None = None) -> Table:
@@ -423,14 +417,18 @@ class FieldColumns:
     lines: Array
     path: str | Path
 
-    def numbers(self, column: str) -> Array:
-        """A column as finite float64."""
+    def numbers(self, column: str, grades: Mapping[str, float] | None = None) -> Array:
+        """A column as finite float64; ``grades``: the numbers of words in it."""
         texts = self.fields[column]
         values, odd = _plain_decimals(texts)
-        values[odd] = [_number(text) for text in texts[odd].tolist()]
+        words = {word.encode(): number for word, number in (grades or {}).items()}
+        values[odd] = [words.get(text.lower(), _number(text)) for text in texts[odd].tolist()]
         finite = np.isfinite(values)
         if not finite.all():
             row = int(np.argmin(finite))
+            seen = list(dict.fromkeys(text.decode("utf-8", "replace") for text in texts[~finite].tolist()))
+            if column == "label" and all(text.isalpha() and text.lower() not in _NUMBERS for text in seen):
+                raise InputError(bad_grade(column, seen, grades or {}).message, self.path, int(self.lines[row]))
             text = texts[row].decode("utf-8", "replace")
             raise InputError(f"{column} is {text!r}; expected a finite number", self.path, int(self.lines[row]))
         return values
@@ -480,6 +478,14 @@ def _split(
         newlines = np.append(newlines, len(buffer))
     fields_per_line = np.diff(np.searchsorted(starts, newlines), prepend=0)
     used = np.flatnonzero(fields_per_line)
+    many = fields_per_line[used] > len(names)
+    if many.any() and names[-1] == "tag":  # of a run, which nobody compares: the rest of the line
+        first = np.concatenate([[0], np.cumsum(fields_per_line)])
+        place = np.arange(len(starts)) - np.repeat(first[:-1], fields_per_line)
+        long = fields_per_line > len(names)
+        ends[first[:-1][long] + len(names) - 1] = ends[first[1:][long] - 1]
+        starts, ends = starts[place < len(names)], ends[place < len(names)]
+        fields_per_line = np.minimum(fields_per_line, len(names))
     wrong = fields_per_line[used] != len(names)
     if wrong.any():
         line = used[int(np.argmax(wrong))]

@@ -10,6 +10,7 @@ A query may be named by its text: its id is then the text with ``_`` between the
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,10 +21,11 @@ import numpy as np
 
 from rankwright._types import Array
 from rankwright.data.order import gather_queries, query_of_row, rank_order, sizes_to_indptr
-from rankwright.data.trec_table import TrecTable, gathered_table
+from rankwright.data.trec_table import Duplicates, TrecTable, gathered_table
 from rankwright.errors import InputError, InputWarning, shown
 from rankwright.io.files import MAX_FIELD, OpenFile, Progress, Source, open_file, replace_file
 from rankwright.io.frames import columns_of, import_library, is_frame
+from rankwright.io.logs import JUDGEMENT_LISTS
 from rankwright.io.roles import (
     DOCUMENT,
     LABEL,
@@ -34,14 +36,16 @@ from rankwright.io.roles import (
     check_columns,
     find,
     find_query,
+    grades_in,
     lacking,
     listed,
+    named_columns,
     plain,
+    with_grades,
 )
 from rankwright.io.tables import (
     PARQUET,
     header_cells,
-    is_missing,
     is_number,
     json_lines,
     json_value,
@@ -50,6 +54,7 @@ from rankwright.io.tables import (
     start_of,
     utf8_lines,
 )
+from rankwright.io.values import bad_grade, grade_of, is_missing, number_or_comma_in
 
 __all__ = ["read_qrels", "read_run", "read_strata", "read_subtopics", "write_qrels", "write_run"]
 
@@ -78,13 +83,14 @@ def collection_of(path: str | Path, part: str) -> Any:
 
 
 TrecKind = Literal["qrels", "run"]
+_ONCE = "once, or --duplicates keep-first or keep-best (in Python, duplicates=)"
+_WORD = re.compile(r"[^\W\d][^\d,;]*")
 
 TREC = ("query", "iteration", "document", "label")
 """The columns of TREC's qrels, which have no header."""
 
 _VALUES = {"qrels": ("label", "rating"), "run": ("score", "score")}  # role, and the word for it
 _KNOWN = frozenset((*QUERY_ID, *QUERY_TEXT, *DOCUMENT, *LABEL))
-_LISTS = ("judgmentRatings", "judgementRatings", "judgments", "judgements")
 
 
 @dataclass
@@ -99,6 +105,9 @@ class JudgedRows:
     lines: list[int] = field(default_factory=list)
     unrated: int = 0
     layout: str = ""
+    grades: Mapping[str, float] = field(default_factory=dict)
+    has_commas: bool = False
+    bad_grades: dict[str, int | None] = field(default_factory=dict)
 
     def add(self, query: Any, document: Any, value: Any, line: int | None) -> None:
         """Add a judgement, or a document of a run; a judgement without a document or a rating is counted."""
@@ -117,11 +126,25 @@ class JudgedRows:
             raise InputError(f"{problem}; expected one word (for TREC files)", self.path, line)
         self.queries.append(words["query"])
         self.documents.append(words["document id"])
-        self.values.append(_number(value, _VALUES[self.kind][1], self.path, line))
+        self.values.append(self._number(value, line))
         self.lines.append(line or 0)
+
+    def _number(self, value: Any, line: int | None) -> float:
+        grade = grade_of(value, self.grades) if self.kind == "qrels" else None
+        if grade is not None:
+            return grade
+        if self.kind == "qrels" and isinstance(value, str) and _WORD.fullmatch(value.strip()):
+            self.bad_grades.setdefault(value.strip(), line)  # all of them are listed at the end
+            return math.nan
+        if self.has_commas and isinstance(value, str):
+            value = number_or_comma_in(value.strip()) or value
+        return _number(value, _VALUES[self.kind][1], self.path, line)
 
     def finish(self) -> JudgedRows:
         """Report what was skipped; without any row it is an error."""
+        if self.bad_grades:
+            line = next(iter(self.bad_grades.values()))
+            raise InputError(bad_grade("the rating", self.bad_grades, self.grades).message, self.path, line)
         if self.kind == "run" and not self.values:
             raise InputError("has no documents; expected query, document and score", self.path)
         skipped = f"{self.unrated:,} row{'s' if self.unrated > 1 else ''} without a document or a rating"
@@ -175,7 +198,7 @@ def judged_in(
     read = _reader_of(file, columns, kind)
     if read is None:
         return None
-    judged = JudgedRows(file.path, kind)
+    judged = JudgedRows(file.path, kind, grades=grades_in(columns))
     try:
         read(file, judged, columns, progress)
     except InputError as error:
@@ -196,16 +219,16 @@ def _reader_of(file: OpenFile, columns: Columns | None, kind: TrecKind) -> _Read
     first = next((line for line in lines if line and not line.startswith(b"#")), b"").decode("utf-8", "replace")
     words = first.split()
     if kind == "run":
-        return _read_table if columns or judgement_layout(header_cells(first), None, "run") else None
+        return _read_table if named_columns(columns) or judgement_layout(header_cells(first), None, "run") else None
     if len(words) > 1 and words[1].startswith("qid:"):
         return _read_letor
-    return _read_table if columns or _is_header(first) else None
+    return _read_table if named_columns(columns) or _is_header(first, grades_in(columns)) else None
 
 
-def _is_header(line: str) -> bool:
-    """Whether a line names columns of a table; one of TREC has four words, the last of them a number."""
+def _is_header(line: str, grades: Mapping[str, float]) -> bool:
+    """Whether a line names columns of a table; one of TREC has four words, the last of them a number or a grade."""
     cells, words = header_cells(line), line.split()
-    if len(cells) < 2 or (len(words) == len(TREC) and is_number(words[-1])):
+    if len(cells) < 2 or (len(words) == len(TREC) and (is_number(words[-1]) or words[-1].lower() in grades)):
         return False
     return any(plain(cell) in _KNOWN for cell in cells) or (len(cells) > 2 and "\t" not in line)
 
@@ -220,7 +243,9 @@ def beir_qrels(folder: Path) -> Path | None:
 
 
 def _read_table(file: OpenFile, judged: JudgedRows, columns: Columns | None, progress: Progress | None) -> None:
-    _add_rows(open_table(file, progress).named(), judged, columns)
+    table = open_table(file, progress)
+    judged.has_commas = table.delimiter == ";"
+    _add_rows(table.named(), judged, columns)
 
 
 def _add_rows(
@@ -234,7 +259,7 @@ def _add_rows(
             if chosen is None:
                 raise InputError(_no_layout(list(row), columns, judged.kind), judged.path, line)
             judged.layout = judged.layout or str(chosen)
-        judged.add(row.get(chosen.qid), row.get(chosen.docid or ""), row.get(chosen.label), line)
+        judged.add(row.get(chosen.qid), row.get(chosen.docid or ""), row.get(chosen.label or ""), line)
 
 
 def _read_json(file: OpenFile, judged: JudgedRows, columns: Columns | None, progress: Progress | None) -> None:
@@ -262,7 +287,7 @@ def _add_json(content: Any, judged: JudgedRows, columns: Columns | None, line: i
         problem = f"a JSON {type(content).__name__}; expected columns for query, docid and rating"
         raise InputError(problem, judged.path, line)
     content = content["_source"] if isinstance(content.get("_source"), dict) else content
-    listed = next((content[key] for key in _LISTS if isinstance(content.get(key), list)), None)
+    listed = next((content[key] for key in JUDGEMENT_LISTS if isinstance(content.get(key), list)), None)
     if listed is not None:
         _add_json(listed, judged, columns, line)
     elif isinstance(content.get("ratings"), list):
@@ -320,7 +345,7 @@ def _of_frame(frame: Any, kind: TrecKind) -> TrecTable:
     """
     columns = columns_of(frame)
     layout = judgement_layout(columns.names, None, kind)
-    if layout is None or layout.docid is None:
+    if layout is None or layout.docid is None or layout.label is None:
         raise InputError(f"the data frame of the {kind} {_no_layout(columns.names, None, kind)}")
     if columns.number_type(layout.label) is None:
         raise InputError(f"the column {layout.label!r} of the {kind} has a non-numeric value; expected numbers")
@@ -354,7 +379,13 @@ def _words(values: Array, word: Callable[[str], str]) -> Array:
 _RUN = ("query", "Q0", "document", "rank", "score", "tag")
 
 
-def read_qrels(path: Source, progress: Progress | None = None, *, columns: Columns | None = None) -> TrecTable:
+def read_qrels(
+    path: Source,
+    progress: Progress | None = None,
+    *,
+    columns: Columns | None = None,
+    grades: Mapping[str, float] | None = None,
+) -> TrecTable:
     """Read judgements; labels below 0 are kept and count as not relevant in every measure.
 
     Parameters
@@ -368,12 +399,15 @@ def read_qrels(path: Source, progress: Progress | None = None, *, columns: Colum
         Called with (bytes read, total bytes).
     columns : mapping, optional
         Columns by role, ``qid`` or ``query``, ``docid`` and ``label``; by default found by name.
+    grades : mapping, optional
+        The numbers of ratings that are words, such as ``{"bad": 0, "fair": 1}``, in any case.
 
     Examples
     --------
     >>> qrels = read_qrels("qrels.txt")  # doctest: +SKIP
     >>> ratings = read_qrels("ratings.csv", columns={"label": "stars"})  # doctest: +SKIP
     """
+    columns = with_grades(columns, grades)
     if not isinstance(path, OpenFile):
         if is_catalogued(path):
             judged = JudgedRows(path)
@@ -388,14 +422,16 @@ def read_qrels(path: Source, progress: Progress | None = None, *, columns: Colum
             path = judgements
     with open_file(path) as file:  # once: it may be a pipe
         rows = judged_in(file, columns, progress)
-        return _read(file, TREC, "label", progress) if rows is None else _of_rows(rows)
+        return _read(file, TREC, "label", progress, columns=columns) if rows is None else _of_rows(rows)
 
 
-def _of_rows(judged: JudgedRows) -> TrecTable:
+def _of_rows(judged: JudgedRows, duplicates: Duplicates = "error") -> TrecTable:
     queries = np.char.encode(np.array(judged.queries), "utf-8")
     documents = np.char.encode(np.array(judged.documents), "utf-8")
     lines = np.array(judged.lines) if all(judged.lines) else None
-    table = gathered_table(queries, documents, np.array(judged.values), lines, Path(judged.path).name, judged.path)
+    expected = _ONCE if judged.kind == "run" else "once"
+    names = (Path(judged.path).name, judged.path, expected, duplicates)
+    table = gathered_table(queries, documents, np.array(judged.values), lines, *names)
     return replace(table, layout=judged.layout)
 
 
@@ -422,8 +458,14 @@ def match_queries(table: TrecTable, queries: Iterable[tuple[str, str]]) -> tuple
     return replace(table, query_ids=np.array(new)), matched
 
 
-def read_run(path: Source, progress: Progress | None = None, *, columns: Columns | None = None) -> TrecTable:
-    """Read a run; the rank column is ignored, as in trec_eval.
+def read_run(
+    path: Source,
+    progress: Progress | None = None,
+    *,
+    columns: Columns | None = None,
+    duplicates: Duplicates = "error",
+) -> TrecTable:
+    """Read a run; the rank column is ignored, as in trec_eval, and the tag may have blanks in it.
 
     Parameters
     ----------
@@ -433,6 +475,9 @@ def read_run(path: Source, progress: Progress | None = None, *, columns: Columns
         Called with (bytes read, total bytes).
     columns : mapping, optional
         Columns by role, ``qid`` or ``query``, ``docid`` and ``score``; by default found by name.
+    duplicates : {"error", "keep-first", "keep-best"}
+        What to do with a document that a query has more than once: report it, or keep the row that comes first, or the
+        one with the highest score.
 
     Examples
     --------
@@ -440,23 +485,37 @@ def read_run(path: Source, progress: Progress | None = None, *, columns: Columns
     """
     with open_file(path) as file:
         scored = judged_in(file, columns, progress, "run")
-        return _read(file, _RUN, "score", progress) if scored is None else _of_rows(scored)
+        if scored is not None:
+            return _of_rows(scored, duplicates)
+        return _read(file, _RUN, "score", progress, duplicates)
 
 
-def _read(file: OpenFile, names: tuple[str, ...], value: str, progress: Progress | None) -> TrecTable:
-    fields, values, lines = _read_columns(file, names, ("query", "document"), value, progress)
-    hint = ", or `evaluate --subtopics` if the second column is the subtopic" if names == TREC else ""
+def _read(
+    file: OpenFile,
+    names: tuple[str, ...],
+    value: str,
+    progress: Progress | None,
+    duplicates: Duplicates = "error",
+    columns: Columns | None = None,
+) -> TrecTable:
+    fields, values, lines = _read_columns(file, names, ("query", "document"), value, progress, grades_in(columns))
+    expected = "once, or `evaluate --subtopics` if the second column is the subtopic" if names == TREC else _ONCE
     name = Path(file.path).name
-    return gathered_table(fields["query"], fields["document"], values, lines, name, file.path, f"once{hint}")
+    return gathered_table(fields["query"], fields["document"], values, lines, name, file.path, expected, duplicates)
 
 
 def _read_columns(
-    file: OpenFile, names: Sequence[str], words: Sequence[str], number: str, progress: Progress | None
+    file: OpenFile,
+    names: Sequence[str],
+    words: Sequence[str],
+    number: str,
+    progress: Progress | None,
+    grades: Mapping[str, float] | None = None,
 ) -> tuple[dict[str, Array], Array, Array]:
     """Columns of words and one of numbers, and the line of every row, of a file with the columns ``names``."""
     chunks = list(read_fields(file, names, (*words, number), progress))
     fields = {name: np.concatenate([chunk.fields[name] for chunk in chunks]) for name in words}
-    numbers = np.concatenate([chunk.numbers(number) for chunk in chunks])
+    numbers = np.concatenate([chunk.numbers(number, grades) for chunk in chunks])
     return fields, numbers, np.concatenate([chunk.lines for chunk in chunks])
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,9 @@ from rankwright.data.order import query_chunks
 from rankwright.data.places import place_of
 from rankwright.data.threads import threads_of
 from rankwright.errors import InputError, InputWarning
+from rankwright.io.detect import read_data
 from rankwright.io.frames import frame_features, is_frame, split_qid
+from rankwright.io.roles import Columns, for_scoring
 
 __all__ = ["Model"]
 
@@ -192,10 +195,11 @@ class Model(Displayed):
 
         Parameters
         ----------
-        X : RankingData, array-like, scipy sparse or data frame
-            Features. The columns of a data frame (pandas, polars, pyarrow) and of named data are matched by name if the
-            model has names; other columns are ignored. A column ``qid`` of a data frame holds the query ids, unless the
-            model has a feature of that name.
+        X : RankingData, path, array-like, scipy sparse or data frame
+            Features. Of a file, what :func:`rankwright.read_data` reads; a table needs no labels then. The columns of a
+            data frame (pandas, polars, pyarrow) and of named data are matched by name if the model has names; other
+            columns are ignored. A column ``qid`` of a data frame holds the query ids, unless the model has a feature of
+            that name.
         qid, group : array-like, optional
             Query id per row in any order, or rows per query. Only used by models that scale features within each query;
             without them all rows are one query, with a warning. A RankingData has its own.
@@ -203,6 +207,10 @@ class Model(Displayed):
             Whether features of the model that X lacks are 0; otherwise they are an error. LETOR text leaves zeros out,
             so a file may lack the last features.
         """
+        if isinstance(X, str | Path):
+            if qid is not None or group is not None:
+                raise InputError("a file has its queries; leave out qid and group")
+            X = read_data(X, columns=self.scoring_columns())
         if isinstance(X, RankingData):
             if qid is not None or group is not None:
                 raise InputError("a RankingData has its queries; leave out qid and group")
@@ -218,8 +226,7 @@ class Model(Displayed):
             if self.scales_queries:
                 warn_of_one_query(len(scores), stacklevel=2)
             return scores
-        labels = np.zeros(X.shape[0])
-        data = RankingData.from_arrays(X, labels, qid, group=group, feature_names=names, allow_missing=True)
+        data = RankingData.from_arrays(X, None, qid, group=group, feature_names=names, allow_missing=True)
         return self.predict(data, missing_as_zero=missing_as_zero)
 
     def _table(self, X: Any, qid: npt.ArrayLike | None, group: Any) -> tuple[Any, Sequence[str] | None, Any]:
@@ -228,7 +235,7 @@ class Model(Displayed):
             return as_table(X), None, qid
         columns = self._frame_columns()
         X, qid = split_qid(X, qid, group, columns)
-        X, names, categories = frame_features(X, columns)
+        X, names, categories = frame_features(X, columns, self.text_features())
         self.check_text(names, categories)
         return as_table(X), names, qid
 
@@ -245,9 +252,17 @@ class Model(Displayed):
         """A table and its names, with columns of 0 for the features of the model that it lacks."""
         return add_missing(X, names, self.n_features, self.feature_names)
 
+    def scoring_columns(self, columns: Columns | None = None) -> Columns:
+        """How the columns of a table are read that this model scores: labels may be missing, features are its own."""
+        return for_scoring(columns, self.feature_names or (), self.text_features())
+
     def takes_text(self, at: int) -> bool:
         """Whether a feature, given by its number, may be text: it is categorical, or not used."""
         return False
+
+    def text_features(self) -> tuple[str, ...]:
+        """The names of the features that hold texts, whatever a table has under them."""
+        return ()
 
     def check_text(self, names: Sequence[str] | None, categories: Categories) -> None:
         """Reject data whose text columns are features that the model takes as numbers.

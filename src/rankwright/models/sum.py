@@ -63,6 +63,10 @@ class SumModel(Model):
         """Whether a part scales features within each query."""
         return any(member.scales_queries for member in self.parts)
 
+    def text_features(self) -> tuple[str, ...]:
+        """The features that hold texts in any of the parts."""
+        return tuple(dict.fromkeys(name for member in self.parts for name in member.text_features()))
+
     def check_text(self, names: Sequence[str] | None, categories: Categories) -> None:
         """Reject text where a part takes numbers."""
         for member in self.parts:

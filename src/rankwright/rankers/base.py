@@ -295,13 +295,14 @@ class Ranker(Gathering):
     def predict(self, X: Any, qid: Any = None, group: Any = None, *, missing_as_zero: bool = False) -> Array:
         """One score per row in the order given, higher is better.
 
-        `X`: features; a RankingData brings its queries along, and so does a data frame with a column ``qid``. `qid`,
+        `X`: features; a RankingData brings its queries along, and so do a data frame with a column ``qid`` and the path
+        of a file, which :func:`rankwright.read_data` reads, with or without labels. `qid`,
         `group`: query id per row, or rows per query. They matter only if features are scaled within each query
         (``query_scaling`` of :class:`AccuracySVM`, or of a background model); without them all rows are one query, with
         a warning. `missing_as_zero`: whether features that X lacks are 0; otherwise they are an error.
         """
         model = self.model_
-        if isinstance(X, RankingData) or missing_as_zero:
+        if isinstance(X, RankingData | str | Path) or missing_as_zero:
             return np.asarray(model.predict(X, qid, group, missing_as_zero=missing_as_zero))
         given = qid is not None or group is not None
         if has_categories(X):

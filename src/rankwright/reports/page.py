@@ -16,8 +16,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from rankwright.errors import InputError
-from rankwright.io.files import replace_file
+from rankwright.io.files import check_folder, replace_file
 from rankwright.reports.figures import figures
 from rankwright.reports.glossary import SIGNIFICANTLY, glossary, linked, word
 from rankwright.reports.results import ResultsFolder, read_results
@@ -52,8 +51,7 @@ _SCRIPTS = ("svg.js", "plots.js", "lines.js", "queries.js", "rankings.js", "repo
 
 def check_target(target: Path) -> None:
     """Refuse a file that cannot be written, before anything is computed."""
-    if not target.parent.is_dir():
-        raise InputError("cannot be written: No such file or directory", target)
+    check_folder(target)
 
 
 def write_page(target: Path, text: str) -> Path:

@@ -16,6 +16,7 @@ from rankwright._types import Array
 from rankwright.data.categories import NO_CATEGORY, category_numbers
 from rankwright.data.dataset import MissingFeaturesError, RankingData
 from rankwright.errors import InputError, shown
+from rankwright.io.values import special_in
 from rankwright.models.base import Term, explained_terms
 from rankwright.models.saving import SavedModel
 from rankwright.serving.requests import RankRequest, RequestError, number
@@ -201,6 +202,7 @@ def _explanation(scores: Array, places: Sequence[int], terms: list[Term], words:
 def _table(model: Any, request: RankRequest) -> tuple[Array, dict[int, tuple[Any, ...]]]:
     """The features of a request in the model's order, and the categories of text columns."""
     wanted: tuple[str, ...] = model.names
+    texts = model.text_features()
     rows: list[Any] = request.rows or []
     if len(rows) * len(wanted) > _MAX_VALUES:
         raise RequestError(f"{len(rows):,} documents × {len(wanted):,} features are too many for one request", 413)
@@ -217,6 +219,8 @@ def _table(model: Any, request: RankRequest) -> tuple[Array, dict[int, tuple[Any
         if column is None:
             continue
         values: Sequence[Any] = [number(value, name, row) for row, value in enumerate(column)]
+        if name not in texts:  # dates, yes and no, as in a table
+            values = [special_in(value) if isinstance(value, str) else value for value in values]
         if any(isinstance(value, str) for value in values):
             values, categories[at] = _coded(values, name)
         table[:, at] = values

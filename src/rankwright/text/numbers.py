@@ -13,7 +13,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, time
 from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
@@ -28,6 +28,7 @@ from rankwright.io.files import open_file
 from rankwright.io.frames import columns_of, is_frame
 from rankwright.io.roles import MISSING, accepted, find
 from rankwright.io.tables import Table, open_table
+from rankwright.io.values import days_in, days_of
 from rankwright.text.contents import INDEX, checked_number_names, header_of_numbers
 from rankwright.text.documents import as_id
 
@@ -38,8 +39,6 @@ LARGEST = float(np.finfo(np.float32).max)
 """Features are in single precision."""
 
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ].+)?")
-_EPOCH, _DAY = datetime(1970, 1, 1, tzinfo=UTC), timedelta(days=1)
 _REMEMBERED = 1 << 10  # sets of names
 _EXPECTED = "expected a number, or a date such as 2024-05-31"
 
@@ -67,12 +66,7 @@ def _from_text(text: str) -> float | None:
         return float(text)
     if text.lower() in MISSING:
         return math.nan
-    if not _DATE.fullmatch(text):
-        return None
-    try:
-        return _days(datetime.fromisoformat(text))
-    except ValueError:
-        return None
+    return days_in(text)
 
 
 def _from_object(value: float | None) -> float | None:
@@ -84,15 +78,10 @@ def _from_object(value: float | None) -> float | None:
         except OverflowError:
             return math.inf
     if isinstance(value, datetime):
-        return _days(value)
+        return days_of(value)
     if isinstance(value, date):
-        return _days(datetime.combine(value, time()))
+        return days_of(datetime.combine(value, time()))
     return None
-
-
-def _days(moment: datetime) -> float:
-    """Days since 1970; a time without a zone is UTC."""
-    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) / _DAY
 
 
 def read_number_table(path: str | Path) -> Iterator[NumberRow]:
