@@ -1,14 +1,14 @@
 """Which documents to train on: the judged ones, or the top of every function, whose labels are 0 where not judged.
 
 Half of the queries of Cranfield, MEDLINE and MSRD train SVMmap and LambdaMART, the others test: nDCG@10 over the top
-1,000 of every function against all judgements, mean of two cuts. DATA is the folder of research data.
+1,000 of every function against all judgements, mean of two cuts.
 """
 
 from __future__ import annotations
 
+import argparse
 import csv
 import gzip
-import sys
 import tempfile
 from pathlib import Path
 
@@ -70,11 +70,19 @@ def figures(index: Index, queries: dict[str, str], qrels: TrecTable) -> None:
         print(f"  {candidates} {depth:5d}: {rows:7.1f} rows a query, svm-map {means[0]:.3f}, lambdamart {means[1]:.3f}")
 
 
+def data_folder() -> Path:
+    """The folder of research data, from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path, help="folder of research data")
+    return Path(parser.parse_args().data)
+
+
 def main() -> None:
     """Print the figures of all collections."""
+    root = data_folder()
     with tempfile.TemporaryDirectory() as folder:
         for name in ("cran", "med", "msrd"):
-            documents, queries, qrels = collection(Path(sys.argv[1]), name)
+            documents, queries, qrels = collection(root, name)
             print(name)
             figures(build_index(documents, Path(folder) / name), queries, qrels)
 

@@ -1,12 +1,12 @@
 """What `auto` gains by keeping linear members where values are missing (`fill_missing`).
 
 A fifth of the values of MQ2008's first part and of every fourth feature of MSLR's sample is taken out, at random or
-more often where the value is low. Mean nDCG@10 on 40 % of the queries, over four cuts. DATA is the research data.
+more often where the value is low. Mean nDCG@10 on 40 % of the queries, over four cuts.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +27,16 @@ def with_holes(data: RankingData, at_random: bool, seed: int) -> RankingData:
     return RankingData.from_arrays(X, data.labels, data.query_ids[data.query_of_row()], allow_missing=True)
 
 
+def data_folder() -> Path:
+    """The folder of research data, from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path, help="folder of research data")
+    return Path(parser.parse_args().data)
+
+
 def main() -> None:
     """Print a line for each data set and kind of holes."""
-    folder = Path(sys.argv[1])
+    folder = data_folder()
     mslr = read_data(folder / "mslr_sample" / "msn1.fold1.train.5k.txt.gz")
     given = {"MQ2008": read_data(folder / "mq2008" / "S1.txt.gz"), "MSLR": mslr.with_features(mslr.X[:, ::4])}
     for name, data in given.items():

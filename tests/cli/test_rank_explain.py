@@ -206,14 +206,15 @@ def test_info_of_a_model(files, capsys):
     code, out, err = run(capsys, "info", "m.rkw")
     assert (code, err) == (0, "")
     assert out.startswith("m.rkw  Rankwright model\n\n")
-    found = {line[2:17].strip(): " ".join(line[17:].split()) for line in out.splitlines()[2:6]}
+    found = {line[2:17].strip(): " ".join(line[17:].split()) for line in out.splitlines()[2:7]}
     assert found == {
         "method": "svm-map (linear)",
-        "parameters": "C 10, loss map, standardize yes",
-        "training": "queries 471, documents 9,630, gap 0.0008, path (9 entries), folds 1/2",
+        "settings": "C 10 (the others are the defaults: --json)",
+        "trained on": "471 queries",
+        "training": "documents 9,630, gap 0.0008, path (9 entries), folds 1/2",
         "measures": "AP 0.4469",
     }
-    lines = [" ".join(line.split()) for line in out.splitlines()[6:]]
+    lines = [" ".join(line.split()) for line in out.splitlines()[7:]]
     assert lines[0] == "features 4, 1 of weight 0"
     assert lines[1].startswith("weights f4 +2 █")
     assert lines[3].startswith("f2 -0.5 █")
@@ -232,7 +233,7 @@ def test_info_shows_the_largest_weights_only(files, capsys):
     save_model(LinearModel(np.arange(15.0)), "big.rkw", method="x", parameters={})
     out = run(capsys, "info", "big.rkw")[1]
     assert "and 4 smaller (--json lists all)" in out
-    assert "none noted" in out
+    assert "settings" not in out
     save_model(LinearModel(np.zeros(2)), "zero.rkw", method="x", parameters={})
     assert "2, 2 of weight 0" in run(capsys, "info", "zero.rkw")[1]
 

@@ -55,4 +55,4 @@ def test_versions_of_what_computes(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == ["rankwright", "Python", "numpy", "numba", "scipy", "scikit-learn"]
     assert all(re.fullmatch(r"[\w-]+ \d+\.\d+[\w.+]*", line) for line in lines)
-    assert program._version("no-such-package") == "is missing"
+    assert program.installed_version("no-such-package") is None

@@ -92,7 +92,7 @@ def test_bad_options_are_one_line_before_any_training(files, capsys, monkeypatch
         ("1 qid:1 1:1\n0 qid:1 1:nan\n", "f.txt:2: "),
         ("1 qid:1 1:1\n-1 qid:1 1:2\n", "f.txt:2: "),
         ("1 qid:1 1:1\n1 qid:1 1:2\n0 qid:2 1:1\n", "f.txt: no query has documents of different labels"),
-        ("2000 qid:1 1:1\n0 qid:1 1:2\n", "f.txt: the label 2000 is too large for nDCG"),
+        ("2000 qid:1 1:1\n0 qid:1 1:2\n1 qid:2 1:1\n0 qid:2 1:2\n", "f.txt: the label 2000 is too large for nDCG"),
         ("1 0 d1 2\n", "f.txt: contains judgements, not features"),
     ],
 )

@@ -144,7 +144,7 @@ def test_other_metadata_is_routed_when_asked_for(queries):
     weights = np.where(qid == "query 3", 0.0, 1.0)
     with pytest.raises(UnsetMetadataPassedError, match="query_weight"):
         cross_val_score(StructuredSVM(), X, y, cv=QueryKFold(3), params={"qid": qid, "query_weight": weights})
-    asking = StructuredSVM().set_fit_request(query_weight=True)
+    asking = StructuredSVM().set_fit_request(query_weight=True).set_score_request(query_weight=True)
     result = cross_validate(
         asking, X, y, cv=QueryKFold(3), params={"qid": qid, "query_weight": weights}, return_estimator=True
     )

@@ -40,15 +40,18 @@ _UNKNOWN = "install in a new environment (python -m venv), or report it with the
 _REQUIREMENT = re.compile(r"([\w.-]+)\s*(?:>=\s*([\d.]+))?")
 
 EXTRAS = {
+    "catboost": ("CatBoost as a method", ("catboost",)),
     "dask": ("training on a cluster", ("dask", "distributed")),
     "excel": ("Excel files", ("python-calamine",)),
     "export": ("models as ONNX", ("onnx",)),
     "gpu": ("training on an NVIDIA GPU", ("numba-cuda", "numpy")),
     "html": ("web pages as documents", ("lxml",)),
     "ir-datasets": ("collections of ir_datasets", ("ir_datasets",)),
+    "lightgbm": ("LightGBM as a method", ("lightgbm",)),
     "pyterrier": ("PyTerrier", ("pyterrier",)),
     "serve": ("serve and judge", ("starlette", "uvicorn")),
     "tables": ("Parquet", ("pyarrow",)),
+    "xgboost": ("XGBoost as a method", ("xgboost-cpu", "xgboost")),
 }
 """What each extra is for, and the packages that it installs."""
 
@@ -166,7 +169,8 @@ def _extras() -> Finding:
 
 
 def _is_installed(package: str) -> bool:
-    return installed_version(package) is not None
+    names = ("xgboost", "xgboost-cpu") if package.startswith("xgboost") else (package,)  # either is enough
+    return any(installed_version(name) is not None for name in names)
 
 
 def _threads() -> Finding:

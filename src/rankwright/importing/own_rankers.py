@@ -134,7 +134,8 @@ class PythonRanker(CrossValidated):
             raise InputError(f"{self._name()} failed when it {where}: {problem}", file, line) from error
 
     def _train(self, task: Task) -> Outcome:
-        self.fitted_ = made = self._made()
+        made = self._made()
+        self.fitted_: object = made
         given, notices = _given(made.fit, task)
         rows, labels = dense_rows(task.data), np.asarray(task.data.labels)
         self._asked("is fitted", lambda: made.fit(rows, labels, **given))
