@@ -50,6 +50,13 @@ def test_random_exchanges_estimate_all_of_them():
     assert (all_pairs(np.ones((5, 3))) == 1).all()
 
 
+def test_all_pairs_do_not_depend_on_the_order_of_systems_and_queries():
+    rng = np.random.default_rng(2)
+    values, systems, queries = rng.random((40, 4)), rng.permutation(4), rng.permutation(40)
+    shuffled = all_pairs(values[queries][:, systems], n_resamples=99)
+    np.testing.assert_array_equal(shuffled, all_pairs(values, n_resamples=99)[np.ix_(systems, systems)])
+
+
 def test_two_systems_are_the_randomisation_test():
     values = np.random.default_rng(2).normal(size=(9, 2))
     p = p_value("randomization", values[:, 0] - values[:, 1])

@@ -205,7 +205,9 @@ def all_pairs(values: npt.ArrayLike, *, n_resamples: int = 9999, random_state: i
     integers = np.rint(table.round(12) * min(_UNIT, _EXACT / size)).astype(np.int64)
     means = integers.sum(axis=0)
     apart = np.abs(means[:, None] - means[None, :])
-    varying = integers[np.ptp(integers, axis=1) > 0]
+    # In an order of their own, so that the draws do not depend on that of the systems and of the queries.
+    varying = np.sort(integers[np.ptp(integers, axis=1) > 0], axis=1)
+    varying = varying[np.lexsort(varying.T)]
     count = math.factorial(n) ** len(varying) if len(varying) < 20 else n_resamples + 1
     ranges = _exchanged(varying, n_resamples, random_state) if count > n_resamples else _all_exchanged(varying)
     seen = 1 if count > n_resamples else 0
