@@ -76,6 +76,19 @@ def test_the_same_seed_gives_the_same_model_with_any_threads(library):
     assert not np.array_equal(one, other)
 
 
+def test_all_data_of_lightgbm_has_the_number_of_threads(monkeypatch):
+    """LightGBM's number of threads is one for the process, and every Dataset made without it sets it to all cores."""
+    made, begin = [], lightgbm.Dataset.__init__
+
+    def noting(self, *args, **options):
+        begin(self, *args, **options)
+        made.append(self.params["num_threads"])
+
+    monkeypatch.setattr(lightgbm.Dataset, "__init__", noting)
+    LibraryRanker("lightgbm", FEW["lightgbm"], n_jobs=1).fit(DATA, eval_set=VALID)
+    assert made == [1, 1]
+
+
 def test_patience_and_cross_validation_choose_rounds():
     ranker = LibraryRanker("lightgbm", {"num_leaves": 31, "min_data_in_leaf": 2}, patience=3).fit(DATA, eval_set=VALID)
     assert len(ranker.path_) == ranker.n_trees_ + 3 < 100

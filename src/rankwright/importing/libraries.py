@@ -308,7 +308,9 @@ class _LightGBM(_Learner):
         train = lightgbm.Dataset(data.X, data.labels, group=data.sizes, weight=rows, params=dict(self._params))
         self._booster = lightgbm.Booster(dict(self._params), train)
         if valid is not None:
-            self._booster.add_valid(train.create_valid(valid.X, valid.labels, group=valid.sizes), "valid")
+            # LightGBM's number of threads is one for the process: data without it would set it back to all cores.
+            checked = train.create_valid(valid.X, valid.labels, group=valid.sizes, params=dict(self._params))
+            self._booster.add_valid(checked, "valid")
 
     def _grow(self) -> None:
         self._booster.update()

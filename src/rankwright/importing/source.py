@@ -54,7 +54,7 @@ class ModelFile:
 
     @classmethod
     def read(cls, path: str | Path) -> ModelFile:
-        with open_file(path) as file:
+        with open_file(path, as_it_is=True) as file:  # models that are not read have messages of their own
             packed = file.is_gzip
             file.raw.seek(0)
             return cls(path, b"".join(file.chunks()) if packed else file.raw.read())
