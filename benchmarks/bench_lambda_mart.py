@@ -227,7 +227,7 @@ def compare_row(X: Array, y: Array, held_out: tuple[Array, Array], n_trees: int,
         def alone(ranker: Any = ranker) -> Any:
             params = ranker._params() | {"metric": "ndcg", "eval_at": [10]}
             train = lightgbm.Dataset(X, y, group=groups(y), params=params)
-            checked = train.create_valid(held_out[0], held_out[1], group=groups(held_out[1]))
+            checked = train.create_valid(held_out[0], held_out[1], group=groups(held_out[1]), params=params)
             stopping = lightgbm.early_stopping(ranker.patience, verbose=False)
             return lightgbm.train(params, train, n_trees, valid_sets=[checked], callbacks=[stopping])
 
