@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from rankwright._types import Array
-from rankwright.data.dataset import RankingData
+from rankwright.data.dataset import RankingData, batches
 from rankwright.data.places import place_of
 
 _SEED = 20061113
@@ -103,10 +103,11 @@ def row_hashes(data: RankingData) -> Array:
     """A 64-bit number for each row of data in this process, equal for equal labels and features."""
     keys = np.random.default_rng(_SEED).integers(0, 1 << 64, size=data.n_features + 1, dtype=np.uint64)
     rows = keys[0] * (_bits(data.labels) + np.uint64(1))  # a row of zeros counts, too
-    if data.is_sparse:
-        _add_sparse(rows, data.X, keys[1:])
-    else:
-        _add_dense(rows, data.X, keys[1:])
+    add, first = _add_sparse if data.is_sparse else _add_dense, 0
+    for X, _ in batches(data, at_once=False):  # products of all values at once would take several times the features
+        last = first + X.shape[0]
+        add(rows[first:last], X, keys[1:])
+        first = last
     return rows
 
 
