@@ -255,3 +255,13 @@ def test_scalings_that_cannot_be_used():
         LinearModel([1.0], query_scaling="minmax").score([[1.0], [np.nan]], indptr=[0, 1, 2])
     with pytest.raises(InputError, match="the data has 2 features, but the model has 1"):
         LinearModel([1.0], query_scaling="minmax").score([[1.0, 2.0]])
+
+
+@pytest.mark.parametrize("missing", [None, [0.5, 0.0, 0.0]])
+def test_features_without_a_weight_may_be_missing_in_contributions(missing):
+    X = np.array([[1.0, np.nan, 2.0], [3.0, 4.0, 0.0], [0.0, np.nan, 1.0]])
+    model = LinearModel([2.0, 0.0, -1.0], missing=missing)
+    contributions = model.predict_contributions(X, group=[3])[:, :-1]
+    np.testing.assert_array_equal(contributions[:, 1], 0.0)
+    scores = model.score(X)
+    np.testing.assert_allclose(contributions.sum(axis=1), scores - scores.mean(), atol=1e-12)

@@ -210,13 +210,14 @@ class LinearModel(QueryScaled):
         return LinearModel(coef, other.feature_names, other.query_scaling, missing)
 
     def _attribution(self) -> Attribution:
-        missing = self.missing
-        if missing is None:
-            return lambda rows, references: self.coef * (rows - references.mean(axis=0))
+        missing, used = self.missing, self.uses()
 
         def added(rows: Array) -> Array:
-            return np.where(np.isnan(rows), missing, self.coef * rows)
+            products = rows if missing is None else np.where(np.isnan(rows), missing, self.coef * rows)
+            return np.where(used, products, 0.0)  # features without a weight may be missing
 
+        if missing is None:
+            return lambda rows, references: self.coef * (added(rows) - added(references).mean(axis=0))
         return lambda rows, references: added(rows) - added(references).mean(axis=0)
 
     def _products(self, X: Features, columns: Array | None) -> Array:
