@@ -133,7 +133,7 @@ def command(
 
 
 def _is_called_like_a_file(text: str) -> bool:
-    """Whether a query that is no file is called like one, such as ``queries.tsv`` or ``data/topics``."""
+    """Whether a query for which there is no file has the name of one, such as ``queries.tsv`` or ``data/topics``."""
     path = Path(text)
     is_one_word = len(text.split()) == 1 and not path.exists()
     return is_one_word and (path.suffix.lower() in _QUERY_SUFFIXES or ("/" in text and path.parent.is_dir()))
